@@ -59,8 +59,10 @@ export class ErasedWords {
 
 interface SentenceSpelling {
   readonly text: string;
-  readonly bytes: Uint8Array;
+  readonly bytes: Buffer;
   readonly since: number;
+  /** The longest other spelling that this one begins with. */
+  readonly prefix: SentenceSpelling | null;
 }
 
 const beginningBits = 18;
@@ -72,24 +74,26 @@ export class WordSearch {
   readonly longest: number;
   /** 1 where some sentence begins with 4 bytes of that slot. */
   readonly #beginningBits = new Uint8Array(1 << beginningBits);
-  readonly #spellingsByBeginning = new Map<number, SentenceSpelling[]>();
+  /** Spellings by their first 4 bytes, in the order of their bytes: rows of one form begin alike, ten thousand of them. */
+  readonly #spellingsByBeginning = new Map<number, readonly SentenceSpelling[]>();
 
   constructor(sentences: Iterable<readonly [string, number]>) {
     let longestSpelling = 0;
+    const unsortedSpellings = new Map<number, Omit<SentenceSpelling, 'prefix'>[]>();
     for (const [sentence, erasedSince] of sentences) {
       for (const spelledSentence of new Set(spellingsOf(sentence))) {
         const spellingBytes = Buffer.from(spelledSentence, 'utf8');
         longestSpelling = Math.max(longestSpelling, spellingBytes.length);
         const spellingBeginning = spellingBytes.readInt32BE(0);
         this.#beginningBits[beginningSlot(spellingBeginning)] = 1;
-        const sameBeginning = this.#spellingsByBeginning.get(spellingBeginning);
-        if (sameBeginning === undefined)
-          this.#spellingsByBeginning.set(spellingBeginning, [
-            { text: spelledSentence, bytes: spellingBytes, since: erasedSince },
-          ]);
-        else sameBeginning.push({ text: spelledSentence, bytes: spellingBytes, since: erasedSince });
+        const spelling = { text: spelledSentence, bytes: spellingBytes, since: erasedSince };
+        const sameBeginning = unsortedSpellings.get(spellingBeginning);
+        if (sameBeginning === undefined) unsortedSpellings.set(spellingBeginning, [spelling]);
+        else sameBeginning.push(spelling);
       }
     }
+    for (const [spellingBeginning, spellings] of unsortedSpellings)
+      this.#spellingsByBeginning.set(spellingBeginning, sortSpellings(spellings));
     this.longest = longestSpelling;
   }
 
@@ -101,8 +105,10 @@ export class WordSearch {
     for (let byteIndex = textStart; byteIndex < textEnd; byteIndex++) {
       fourByteWindow = (fourByteWindow << 8) | heap[byteIndex]!;
       if (byteIndex < textStart + 3 || this.#beginningBits[beginningSlot(fourByteWindow)] === 0) continue;
-      for (const spelling of this.#spellingsByBeginning.get(fourByteWindow) ?? []) {
-        if (spelling.since >= erasedSince || !isSpellingAt(heap, byteIndex - 3, textEnd, spelling.bytes)) continue;
+      const spellings = this.#spellingsByBeginning.get(fourByteWindow);
+      if (spellings === undefined) continue;
+      for (let spelling = spellingAt(spellings, heap, byteIndex - 3, textEnd); spelling !== null; spelling = spelling.prefix) {
+        if (spelling.since >= erasedSince) continue;
         decodedText ??= sentenceDecoder.decode(heap.subarray(textStart, textEnd));
         if (hasWord(decodedText, spelling.text)) erasedSince = spelling.since;
       }
@@ -130,8 +136,47 @@ function beginningSlot(word: number): number {
   return Math.imul(word, 0x9e3779b1) >>> (32 - beginningBits);
 }
 
-function isSpellingAt(heap: Uint8Array, spellingStart: number, textEnd: number, bytes: Uint8Array): boolean {
-  if (spellingStart + bytes.length > textEnd) return false;
-  for (let i = 4; i < bytes.length; i++) if (heap[spellingStart + i] !== bytes[i]) return false;
-  return true;
+function sortSpellings(spellings: Omit<SentenceSpelling, 'prefix'>[]): readonly SentenceSpelling[] {
+  const sortedSpellings: SentenceSpelling[] = [];
+  for (const spelling of spellings.sort((a, b) => Buffer.compare(a.bytes, b.bytes))) {
+    let prefix = sortedSpellings.at(-1) ?? null;
+    while (prefix !== null && !startsWith(spelling.bytes, prefix.bytes)) prefix = prefix.prefix;
+    sortedSpellings.push({ ...spelling, prefix });
+  }
+  return sortedSpellings;
+}
+
+function startsWith(bytes: Uint8Array, beginning: Uint8Array): boolean {
+  return spellingOrder(beginning, bytes, 0, bytes.length) === 0;
+}
+
+/**
+ * The longest spelling with which the text begins there; the others are its prefixes. A spelling with which the text begins sorts
+ * before it, and the last spelling that sorts before the text begins with every such spelling.
+ */
+function spellingAt(
+  spellings: readonly SentenceSpelling[],
+  heap: Uint8Array,
+  spellingStart: number,
+  textEnd: number,
+): SentenceSpelling | null {
+  let low = 0;
+  for (let high = spellings.length; low < high; ) {
+    const middle = (low + high) >>> 1;
+    if (spellingOrder(spellings[middle]!.bytes, heap, spellingStart, textEnd) <= 0) low = middle + 1;
+    else high = middle;
+  }
+  let spelling = low === 0 ? null : spellings[low - 1]!;
+  while (spelling !== null && spellingOrder(spelling.bytes, heap, spellingStart, textEnd) !== 0) spelling = spelling.prefix;
+  return spelling;
+}
+
+/** Below 0 where the spelling stands before the text, 0 where the text begins with it. */
+function spellingOrder(spelling: Uint8Array, heap: Uint8Array, textStart: number, textEnd: number): number {
+  const sharedLength = Math.min(spelling.length, textEnd - textStart);
+  for (let i = 0; i < sharedLength; i++) {
+    const byteDifference = spelling[i]! - heap[textStart + i]!;
+    if (byteDifference !== 0) return byteDifference;
+  }
+  return spelling.length - sharedLength;
 }

@@ -1,6 +1,9 @@
 /** Sentences of what was erased, wherever a row of somebody else repeats them: no certificate until they are gone. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { ErasedWords } from '../../../src/governance/erasure/erased-words.ts';
+import { ErasedWords, WordSearch } from '../../../src/governance/erasure/erased-words.ts';
+import { hasWord, spellingsOf } from '../../../src/projections/subject-names.ts';
+import { seedBase } from '../../runner/seed.ts';
+import { Seeded } from '../../simulation/seeded.ts';
 import type { InputRow } from '../../harness.ts';
 import { acme, ErasureWorld, person } from './erasure-world.ts';
 
@@ -129,4 +132,35 @@ test('sentences are kept with the first position that said each, and as many as 
   const many = new ErasedWords();
   for (let i = 0; i < 20_000; i++) many.add(`this is the sentence number ${i}`, i);
   expect((JSON.parse(many.savedState()) as unknown[]).length).toBe(16_384);
+});
+
+test('sentences that begin alike, some with another, are found as by trying each', () => {
+  const random = new Seeded(seedBase + 7);
+  const pick = (texts: readonly string[]): string => texts[random.below(texts.length)]!;
+  const words = ['seen', 'for', 'the', 'time', 'seen for', 'the 12th', 'ä', "o'clock", 'x'];
+  const sentence = (): string => `seen for the ${Array.from({ length: 1 + random.below(6) }, () => pick(words)).join(' ')}`;
+  for (let round = 0; round < 200; round++) {
+    const sentences = new Map(Array.from({ length: 1 + random.below(40) }, (_, i) => [sentence(), i] as const));
+    const search = new WordSearch(sentences);
+    for (let n = 0; n < 20; n++) {
+      const text = `${pick(['', 'un', 'has '])}${sentence()}${pick(['', 's', ' x'])}`;
+      const tried = [...sentences].filter(([each]) => spellingsOf(each).some((spelling) => hasWord(text, spelling)));
+      expect([text, search.sinceInText(text)]).toEqual([text, Math.min(Infinity, ...tried.map(([, since]) => since))]);
+    }
+  }
+});
+
+test('a text is compared with few of ten thousand sentences that begin alike', () => {
+  const search = new WordSearch(Array.from({ length: 10_000 }, (_, i) => [`seen for the ${i}th time by somebody`, i] as const));
+  const text = Buffer.from('seen for the 123456th time by somebody');
+  let bytesRead = 0;
+  const counted = new Proxy(text, {
+    get: (bytes, index) => {
+      if (typeof index === 'string' && /^\d+$/.test(index)) bytesRead++;
+      const value: unknown = Reflect.get(bytes, index, bytes);
+      return typeof value === 'function' ? value.bind(bytes) : value;
+    },
+  });
+  expect(search.sinceIn(counted, 0, text.length)).toBe(Infinity);
+  expect(bytesRead).toBeLessThan(2_000);
 });
