@@ -12,6 +12,7 @@ import { pause, ReceivedBytes } from '../../src/doors/shared/received-bytes.ts';
 import { respCodec } from '../../src/doors/kv/codec.ts';
 import { kvCommandRows as kvCommands } from '../../src/doors/kv/session.ts';
 import { relationalCodec } from '../../src/doors/relational/codec.ts';
+import type { Vector } from '../../src/log/values/columns.ts';
 import { VectorBuilder } from '../../src/log/values/vector-builder.ts';
 import { compileFilter, operatorCosts } from '../../src/planner/expressions/documents/document-filter.ts';
 import { readText } from '../../src/planner/expressions/documents/document-json.ts';
@@ -113,6 +114,34 @@ describe('rows are taken up in shares', () => {
     const batch = texts([10, 10, 1_500_000, 10, 10]);
     expect(shares(batch, [{ column: 0, cost: { call: 60, character: 2 } }])).toEqual([2, 1, 2]);
     expect(shares(batch, [{ column: 0, cost: { call: 60, character: 0 } }])).toEqual([5]);
+  });
+
+  test('rows of a dictionary with few texts are not looked at one by one, and shares are as their texts ask', () => {
+    const rows = 8_192;
+    const codes = Int32Array.from({ length: rows }, (_, row) => row % 2);
+    let codesRead = 0;
+    const values = new Proxy(codes, {
+      get: (target, index) => {
+        if (typeof index === 'string' && /^\d+$/.test(index)) codesRead++;
+        const value: unknown = Reflect.get(target, index, target);
+        return typeof value === 'function' ? value.bind(target) : value;
+      },
+    });
+    const sharesOf = (lengths: readonly [number, number]): number[] => {
+      const utf8 = {
+        offsets: Uint32Array.of(0, lengths[0], lengths[0] + lengths[1]),
+        heap: new Uint8Array(lengths[0] + lengths[1]),
+      };
+      const dictionary = { size: 2, text: () => '', codeOf: () => -1, utf8 };
+      const column: Vector = { kind: 'dict', values, dictionary, nulls: null };
+      return shares({ columns: [column], selection: null, first: 0, count: rows }, [
+        { column: 0, cost: { call: 60, character: 2 } },
+      ]);
+    };
+    expect(sharesOf([20, 100])).toEqual([rows]);
+    expect(codesRead).toBe(0);
+    // A million bytes a share, of 100 and 500 bytes in turn: the second begins with a long one.
+    expect(sharesOf([100, 500])).toEqual([3_333, 3_332, 1_527]);
   });
 
   test('by what all functions together cost', () => {

@@ -2,7 +2,7 @@
  * Cuts blocks of expensive rows into shares that fit one turn. The size follows from the cost per row of the columns and
  * functions involved, and from the lengths of the texts.
  */
-import type { Vector } from '../../log/values/columns.ts';
+import type { Dictionary, Vector } from '../../log/values/columns.ts';
 import { type Cost, turnMost } from '../expressions/expression-cost.ts';
 import type { Batch } from './operator.ts';
 
@@ -59,6 +59,7 @@ export class Turns {
         const sliceStart = batch.first + sliceFrom;
         if (textVector.offsets[sliceStart + sliceRows]! - textVector.offsets[sliceStart]! <= sliceBytesMax) continue;
       }
+      if (textVector.kind === 'dict' && longestTextBytes(textVector.dictionary, sliceRows) * sliceRows <= sliceBytesMax) continue;
       let sliceBytes = 0;
       for (let j = 0; j < sliceRows; j++) {
         const sliceRow = batch.selection === null ? batch.first + sliceFrom + j : batch.selection[sliceFrom + j]!;
@@ -70,6 +71,16 @@ export class Turns {
     }
     return sliceRows;
   }
+}
+
+/** A look at each text of a dictionary that has fewer than there are rows, instead of one at each row; otherwise infinite. */
+function longestTextBytes({ size, utf8 }: Dictionary, sliceRows: number): number {
+  // Its texts have no bytes to count: `textBytesAt` counts none either.
+  if (utf8 === undefined) return 0;
+  if (size > sliceRows) return Number.POSITIVE_INFINITY;
+  let longestBytes = 0;
+  for (let code = 0; code < size; code++) longestBytes = Math.max(longestBytes, utf8.offsets[code + 1]! - utf8.offsets[code]!);
+  return longestBytes;
 }
 
 function textBytesAt(vector: Extract<Vector, { kind: 'text' | 'dict' }>, vectorRow: number): number {
