@@ -4,9 +4,15 @@
  */
 export type NameTest = Pick<SubjectNames, 'areIn'>;
 
+/** Spellings that begin alike: names of one form are of few lengths, so that a place in a text is looked at once a length. */
+interface SpellingsOfStart {
+  readonly lengths: Set<number>;
+  readonly spellings: Set<string>;
+}
+
 export class SubjectNames {
   /** Spellings by the first units that they have: a text is gone through once, however many there are. */
-  readonly #spellingsByStart = new Map<string, string[]>();
+  readonly #spellingsByStart = new Map<string, SpellingsOfStart>();
   readonly #shortSpellings: readonly string[];
 
   constructor(names: readonly string[]) {
@@ -15,9 +21,13 @@ export class SubjectNames {
       if (spelling.length < SPELLING_START_LENGTH) shortSpellings.push(spelling);
       else {
         const spellingStart = spelling.slice(0, SPELLING_START_LENGTH);
-        const spellingsOfStart = this.#spellingsByStart.get(spellingStart);
-        if (spellingsOfStart) spellingsOfStart.push(spelling);
-        else this.#spellingsByStart.set(spellingStart, [spelling]);
+        let spellingsOfStart = this.#spellingsByStart.get(spellingStart);
+        if (spellingsOfStart === undefined) {
+          spellingsOfStart = { lengths: new Set(), spellings: new Set() };
+          this.#spellingsByStart.set(spellingStart, spellingsOfStart);
+        }
+        spellingsOfStart.lengths.add(spelling.length);
+        spellingsOfStart.spellings.add(spelling);
       }
     }
     this.#shortSpellings = shortSpellings.filter((spelling) => spelling !== '');
@@ -27,12 +37,11 @@ export class SubjectNames {
     if (this.#shortSpellings.some((spelling) => hasWord(searchedText, spelling))) return true;
     for (let textOffset = 0; textOffset + SPELLING_START_LENGTH <= searchedText.length; textOffset++) {
       const spellingsOfStart = this.#spellingsByStart.get(searchedText.slice(textOffset, textOffset + SPELLING_START_LENGTH));
-      if (
-        spellingsOfStart?.some(
-          (spelling) => searchedText.startsWith(spelling, textOffset) && isWholeWord(searchedText, spelling, textOffset),
-        )
-      )
-        return true;
+      if (spellingsOfStart === undefined) continue;
+      for (const spellingLength of spellingsOfStart.lengths) {
+        const textPiece = searchedText.slice(textOffset, textOffset + spellingLength);
+        if (spellingsOfStart.spellings.has(textPiece) && isWholeWord(searchedText, textPiece, textOffset)) return true;
+      }
     }
     return false;
   }

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import type { ErrorCode } from '../../../src/errors.ts';
 import type { CompleteErasure, IntendErasure } from '../../../src/projections/command.ts';
 import { SubjectNames } from '../../../src/projections/subject-names.ts';
@@ -158,4 +158,19 @@ test('one of many names that begin alike is found as if it were looked for alone
   }
   expect(names.areIn('visit-300 visit-1')).toBe(true);
   expect(names.areIn('visit-300')).toBe(false);
+});
+
+test('ten thousand names that begin alike cost a text one look at each length that they have', () => {
+  const names = new SubjectNames(Array.from({ length: 10_000 }, (_, i) => `visit-${i}`));
+  const text = 'visit-none '.repeat(1_000);
+  const looks = [vi.spyOn(Set.prototype, 'has'), vi.spyOn(String.prototype, 'startsWith')];
+  try {
+    expect(names.areIn(text)).toBe(false);
+    const counted = looks.reduce((sum, { mock }) => sum + mock.calls.length, 0);
+    // visit-0, visit-10, visit-100 and visit-1000 are of four lengths; the counters look a few times themselves.
+    expect(counted).toBeGreaterThanOrEqual(1_000);
+    expect(counted).toBeLessThanOrEqual(4_100);
+  } finally {
+    for (const look of looks) look.mockRestore();
+  }
 });
