@@ -1,7 +1,7 @@
 /** Whoever kept a proof or a head from before a backup has it still: the store that is restored is the same log, by the same key. */
 import { fileURLToPath } from 'node:url';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { proofJson } from '../src/doors/schemas/proof-document.ts';
+import { proofJson } from '../src/doors/http/proof-document.ts';
 import type { ProofRequest } from '../src/governance/gate-contract.ts';
 import { acme, ErasureWorld, settings } from './governance/erasure/erasure-world.ts';
 import { TestRandom, TestStore } from './harness.ts';

@@ -3,7 +3,7 @@ import { createReadStream, statSync } from 'node:fs';
 import { Readable } from 'node:stream';
 import { systemClock } from '../clock.ts';
 import { ConfigError } from '../errors.ts';
-import { batchSizes, Ingest, type IngestReply } from '../doors/ingest/ingest-stream.ts';
+import { batchSizes, Ingest, type IngestReply } from '../doors/shared/ingest-stream.ts';
 import { formatInstant } from '../log/values/timestamp.ts';
 import { readIngest } from '../planner/formats/ingest-reader.ts';
 import type { Service } from '../service.ts';

@@ -5,7 +5,7 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { headJson, proofJson } from '../doors/schemas/proof-document.ts';
+import { headJson, proofJson } from '../doors/http/proof-document.ts';
 import { ConfigError, ServiceError } from '../errors.ts';
 import type { Invocation } from '../governance/gate-contract.ts';
 import { writeNdjson } from '../planner/formats/json-rows.ts';

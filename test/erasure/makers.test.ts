@@ -27,7 +27,7 @@ const makers: Readonly<Record<string, readonly [number, ...(keyof typeof ways)[]
   'doors/document/write-commands.ts': [1, 'ends'],
   'doors/http/routes/patch-row.ts': [1, 'sent'],
   'doors/http/routes/schema.ts': [1, 'ends'],
-  'doors/ingest/ingest-stream.ts': [1, 'sent'],
+  'doors/shared/ingest-stream.ts': [1, 'sent'],
   'doors/kv/command.ts': [3, 'ends'],
   'doors/kv/key-value-rows.ts': [1, 'sent'],
   'doors/kv/pub-sub.ts': [1, 'sent'],

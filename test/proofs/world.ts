@@ -1,5 +1,5 @@
 /** A log with entries of many kinds, and proofs of anything in it: the real log and the real proof reader, on a memory disk. */
-import { proofJson } from '../../src/doors/schemas/proof-document.ts';
+import { proofJson } from '../../src/doors/http/proof-document.ts';
 import type { EntryProof, ProofRequest } from '../../src/governance/gate-contract.ts';
 import { ProofDesk } from '../../src/governance/desks/proof-desk.ts';
 import type { NoteSigner } from '../../src/log/tree/checkpoint-note.ts';

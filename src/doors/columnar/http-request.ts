@@ -22,7 +22,7 @@ import type { HttpRoom } from '../shared/http-listener.ts';
 import { withTimeLimit } from '../shared/time-limit.ts';
 import { leasedPieces } from '../shared/stream-lease.ts';
 import { timeOfTerms } from '../shared/session-terms.ts';
-import { batchSizes, Ingest, type IngestReply, rowRefusal, untilRefused } from '../ingest/ingest-stream.ts';
+import { batchSizes, Ingest, type IngestReply, rowRefusal, untilRefused } from '../shared/ingest-stream.ts';
 import { answerColumnarQuery, branchOf, type Question, timeLimitOf } from './columnar-query.ts';
 import { columnarError, refusedAs } from './errors.ts';
 import type { HttpSessions } from './http-sessions.ts';

@@ -14,7 +14,7 @@ import type { Transaction } from '../../governance/gate-contract.ts';
 import type { Executed } from '../../planner/planner-contract.ts';
 import { type Literal, TypedValue } from '../../planner/syntax/statement.ts';
 import { checkText } from '../../log/values/value.ts';
-import { check } from '../schemas/schema-check.ts';
+import { check } from '../shared/schema-check.ts';
 import { errorCodesOf } from '../error-codes.ts';
 import { exactJson } from '../shared/write-exact-json.ts';
 import { basicCredential, checkOrganization, organizationOf } from '../shared/credentials.ts';

@@ -28,7 +28,7 @@ import type { Translator } from '../../planner/languages/question-translator.ts'
 import type { ReadDocuments } from '../rich-text/rich-text.ts';
 import type { Drain } from '../shared/drain.ts';
 import type { HttpConnections } from '../shared/http-connections.ts';
-import type { IngestTasks } from '../ingest/ingest-tasks.ts';
+import type { IngestTasks } from './ingest-tasks.ts';
 import type { WorkflowDependencies } from '../workflows/run-workflow.ts';
 import type { RequestBodies } from '../shared/http-request-bodies.ts';
 import type { WebConsole } from './console/console.ts';

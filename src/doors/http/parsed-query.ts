@@ -1,7 +1,7 @@
 /** The step from a question that another language than SQL has parsed to its answer; the rest of the way is that of `query-body.ts`. */
 import type { Answer } from '../../planner/planner-contract.ts';
 import type { ParsedQuery } from '../../planner/syntax/statement.ts';
-import { type StatedInstants, timeOf } from '../schemas/instants.ts';
+import { type StatedInstants, timeOf } from '../shared/instants.ts';
 import type { HttpContext, GateRequest } from './context.ts';
 import { statedPurpose } from './request-headers.ts';
 import { invoke, signalOf } from './invoke.ts';

@@ -5,7 +5,7 @@
 import { STATUS_CODES } from 'node:http';
 import type { z } from 'zod';
 import { type ErrorCode, errorTable, ServiceError } from '../../errors.ts';
-import { check } from '../schemas/schema-check.ts';
+import { check } from '../shared/schema-check.ts';
 import { errorCodes } from '../error-codes.ts';
 
 export interface Problem {

@@ -1,10 +1,10 @@
 /** The shapes of tenants and their usage in replies, for the three families of routes about them. Instants are ISO-8601. */
-import { record } from '../schemas/schema-check.ts';
+import { record } from '../shared/schema-check.ts';
 import { z } from 'zod';
 import type { TenantUsage, TenantView } from '../../governance/desk-contract.ts';
 import type { Json } from '../../log/values/canonical-json.ts';
 import { formatInstant } from '../../log/values/timestamp.ts';
-import { toInstant } from '../schemas/instants.ts';
+import { toInstant } from '../shared/instants.ts';
 
 /** Names of quotas in bodies, and in the record. */
 export const quotaFields = {

@@ -2,7 +2,7 @@
 import { ServiceError } from '../../errors.ts';
 import { I64_MAX } from '../../log/values/value.ts';
 import type { WriteCondition } from '../../projections/command.ts';
-import { toInstant } from '../schemas/instants.ts';
+import { toInstant } from '../shared/instants.ts';
 import type { GateRequest } from './context.ts';
 import { headerText } from './request-headers.ts';
 

@@ -12,7 +12,7 @@ import type { PutRows } from '../../projections/command.ts';
 import type { ConnectionCaller } from '../shared/connection-caller.ts';
 import type { Connection } from '../shared/socket-connection.ts';
 import type { Terms } from '../shared/session-terms.ts';
-import { toInstant } from '../schemas/instants.ts';
+import { toInstant } from '../shared/instants.ts';
 import type { KvCommandContext } from './command.ts';
 import { keyOf, refuseFirst } from './key-value-rows.ts';
 import { globOf } from './glob.ts';

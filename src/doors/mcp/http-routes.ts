@@ -1,6 +1,6 @@
 /** The tool protocol as plain HTTP routes. Source: specification, "Tool protocol (MCP)" and "Other contracts". */
 import { z } from 'zod';
-import { record } from '../schemas/schema-check.ts';
+import { record } from '../shared/schema-check.ts';
 import type { FastifyRequest } from '../http/context.ts';
 import { headerText } from '../http/request-headers.ts';
 import { statedBy } from '../http/invoke.ts';

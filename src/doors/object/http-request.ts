@@ -11,7 +11,7 @@ import type { Caller } from '../../governance/caller.ts';
 import type { Action, Invocation } from '../../governance/gate-contract.ts';
 import type { DefaultTime } from '../../planner/syntax/statement.ts';
 import { HttpCall } from '../shared/http-call.ts';
-import { timeOf } from '../schemas/instants.ts';
+import { timeOf } from '../shared/instants.ts';
 import type { S3Exchange, ObjectDependencies } from './exchange.ts';
 import { IncomingBody, type IncomingOptions, type VerifiedSignature } from './incoming-body.ts';
 import { type Operation, sendReply } from './reply.ts';

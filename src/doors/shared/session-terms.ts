@@ -5,7 +5,7 @@
 import { ServiceError } from '../../errors.ts';
 import { checkText } from '../../log/values/value.ts';
 import type { DefaultTime } from '../../planner/syntax/statement.ts';
-import { timeOf } from '../schemas/instants.ts';
+import { timeOf } from './instants.ts';
 
 /** The terms of a request; null: not stated. */
 export interface Terms {

@@ -1,6 +1,6 @@
 /** Jobs as tools. Source: specification, "Tools". */
 import { z } from 'zod';
-import { findJobView, jobInput, jobView, listJobViews, scheduledReply, scheduleJob } from '../schemas/job-views.ts';
+import { findJobView, jobInput, jobView, listJobViews, scheduledReply, scheduleJob } from './job-views.ts';
 import { verb } from './verb.ts';
 
 const jobOutput = jobView as unknown as z.ZodType;

@@ -1,7 +1,7 @@
 /** Rules as tools. Source: specification, "Tools". */
 import { z } from 'zod';
-import { describeRule, putRule, ruleInput, ruleView } from '../schemas/rule-views.ts';
-import { importSigma, sigmaInput, sigmaReply, sigmaType } from '../schemas/sigma-import.ts';
+import { describeRule, putRule, ruleInput, ruleView } from './rule-views.ts';
+import { importSigma, sigmaInput, sigmaReply, sigmaType } from './sigma-import.ts';
 import { verb } from './verb.ts';
 
 export const createRule = verb({

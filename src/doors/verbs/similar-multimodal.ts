@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { ServiceError } from '../../errors.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
-import { float } from '../schemas/exact-numbers.ts';
+import { float } from '../shared/exact-numbers.ts';
 import { hiddenItems, hiddenKey } from './quarantined-items.ts';
 import { answerMembers, knownType, queryReply, shownRows } from './query.ts';
 import { quote } from './verb-rows.ts';

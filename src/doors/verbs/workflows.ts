@@ -1,7 +1,7 @@
 /** Workflows as tools. Source: specification, "Tools". */
 import { z } from 'zod';
 import { describeRun, findRunView, listWorkflowViews, runView, workflowView } from '../workflows/workflow-views.ts';
-import { record } from '../schemas/schema-check.ts';
+import { record } from '../shared/schema-check.ts';
 import { plainJson } from '../workflows/definition.ts';
 import { verb } from './verb.ts';
 

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { ServiceError } from '../../errors.ts';
 import type { Json } from '../../log/values/canonical-json.ts';
 import { severities } from '../../projections/rules/rule.ts';
-import { check } from '../schemas/schema-check.ts';
+import { check } from '../shared/schema-check.ts';
 import { templatesIn } from './templates.ts';
 
 const stepScalar = z.union([z.string(), z.number(), z.boolean(), z.null()]);

@@ -4,9 +4,9 @@
  */
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { boundlessIn, check, record } from '../../../src/doors/schemas/schema-check.ts';
+import { boundlessIn, check, record } from '../../../src/doors/shared/schema-check.ts';
 import { jsonMax, parseJsonBody, parseJsonSteps } from '../../../src/doors/http/json-body.ts';
-import { severalBody, typedBody } from '../../../src/doors/schemas/search-body.ts';
+import { severalBody, typedBody } from '../../../src/doors/http/search-body.ts';
 import { verbs } from '../../../src/doors/verbs/all.ts';
 
 const many = <T>(count: number, of: (i: number) => T): T[] => Array.from({ length: count }, (_, i) => of(i));

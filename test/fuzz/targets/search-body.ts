@@ -3,7 +3,7 @@
  * search whose statement has a template, values for its slots, and no slot beyond them; a rank expression that parses has its own.
  */
 import { assert, ServiceError } from '../../../src/errors.ts';
-import { searchBodyOf, searchOf, severalBody, severalOf } from '../../../src/doors/schemas/search-body.ts';
+import { searchBodyOf, searchOf, severalBody, severalOf } from '../../../src/doors/http/search-body.ts';
 import { parseRankExpression } from '../../../src/planner/languages/sql-parser.ts';
 import { searchStatement } from '../../../src/planner/languages/search-json.ts';
 import type { SearchRequest } from '../../../src/planner/languages/search-request.ts';

@@ -1,7 +1,7 @@
 /** Proofs that were taken before an erasure hold after it, and so does the log as a whole. */
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { proofJson } from '../../../src/doors/schemas/proof-document.ts';
+import { proofJson } from '../../../src/doors/http/proof-document.ts';
 import type { Invocation, ProofRequest } from '../../../src/governance/gate-contract.ts';
 import { verifyDirectory } from '../../../src/log/verify/verify.ts';
 import { acme, ErasureWorld } from './erasure-world.ts';

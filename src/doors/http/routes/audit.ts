@@ -6,8 +6,8 @@ import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
 import type { AuditEntry, AuditPage, AuditQuery } from '../../../projections/access-paths.ts';
 import type { ProofReader } from '../../../governance/gate-contract.ts';
-import { toInstant } from '../../schemas/instants.ts';
-import { base64 } from '../../schemas/proof-document.ts';
+import { toInstant } from '../../shared/instants.ts';
+import { base64 } from '../proof-document.ts';
 import { route, type Route } from '../route.ts';
 import { nanoseconds, parametersOf } from '../schemas.ts';
 

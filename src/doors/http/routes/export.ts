@@ -14,7 +14,7 @@ import type { FastifyReply, FastifyRequest, HttpContext } from '../context.ts';
 import { preferredType } from '../request-headers.ts';
 import { ask, type AskOptions, type Question, questionBody, questionBytesMax } from '../query-body.ts';
 import { route, type Route } from '../route.ts';
-import { reasons } from '../../schemas/request-terms.ts';
+import { reasons } from '../request-terms.ts';
 
 const exportParameters = z.object({
   sql: z.string().optional().describe('one question'),

@@ -12,7 +12,7 @@ import {
   listJobViews,
   scheduledReply,
   scheduleJob,
-} from '../../schemas/job-views.ts';
+} from '../../verbs/job-views.ts';
 import { reply, route, type Route } from '../route.ts';
 
 const jobTags = ['system'];

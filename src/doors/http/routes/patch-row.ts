@@ -13,7 +13,7 @@ import { reply, route, type Route } from '../route.ts';
 import { wantsSync } from '../request-headers.ts';
 import { checkCaller } from '../../shared/stream-lease.ts';
 import { nanoseconds } from '../schemas.ts';
-import { definitionOf } from '../../schemas/type-body.ts';
+import { definitionOf } from '../../shared/type-body.ts';
 
 const patchedRowReply = z.object({
   type: z.string(),

@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
 import type { ProofRequest } from '../../../governance/gate-contract.ts';
 import { tlogProof } from '../../../governance/erasure/tlog-proof.ts';
-import { headJson, proofJson, tlogProofType } from '../../schemas/proof-document.ts';
+import { headJson, proofJson, tlogProofType } from '../proof-document.ts';
 import { reply, route, type Route } from '../route.ts';
 import { headerText } from '../request-headers.ts';
 

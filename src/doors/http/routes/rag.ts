@@ -1,8 +1,8 @@
 /** POST /rag/ingest and GET /rag/ingest/:task_id: chunks that were cut elsewhere, stored as a task. Source: specification, "Ingest". */
 import { z } from 'zod';
-import { eitherSpelling } from '../../schemas/member-spelling.ts';
-import type { IngestReply } from '../../ingest/ingest-stream.ts';
-import type { IngestTasks } from '../../ingest/ingest-tasks.ts';
+import { eitherSpelling } from '../../verbs/member-spelling.ts';
+import type { IngestReply } from '../../shared/ingest-stream.ts';
+import type { IngestTasks } from '../ingest-tasks.ts';
 import { ragIngest } from '../../verbs/documents/document-tools.ts';
 import type { stored } from '../../verbs/documents/store-document.ts';
 import { VerbCall } from '../../verbs/verb-call.ts';
@@ -11,7 +11,7 @@ import { headerText, statedOpener } from '../request-headers.ts';
 import { taskReply, taskShown } from './tasks.ts';
 import { checkCaller } from '../../shared/stream-lease.ts';
 import { reply, route, type Route } from '../route.ts';
-import { reasons } from '../../schemas/request-terms.ts';
+import { reasons } from '../request-terms.ts';
 
 const ragUrl = '/rag/ingest';
 const ragConfig = { access: 'token', bucket: 'write' } as const;

@@ -19,7 +19,7 @@ import {
   typeBody,
   type TypeBody,
   typeReply,
-} from '../../schemas/type-body.ts';
+} from '../../shared/type-body.ts';
 import { reply, route, type Route } from '../route.ts';
 import { wantsSync } from '../request-headers.ts';
 import { invoke } from '../invoke.ts';

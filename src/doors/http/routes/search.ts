@@ -4,7 +4,7 @@ import { moreRows, writeRowGroups } from '../../../planner/formats/json-rows.ts'
 import type { Answer } from '../../../planner/planner-contract.ts';
 import { search, type SearchAnswer } from '../../../planner/search/search.ts';
 import type { SearchRequest } from '../../../planner/languages/search-request.ts';
-import { searchBody, searchBodyOf, searchOf, severalBody, severalOf } from '../../schemas/search-body.ts';
+import { searchBody, searchBodyOf, searchOf, severalBody, severalOf } from '../search-body.ts';
 import { sendPieces } from '../streamed-reply.ts';
 import { envelopePieces } from '../result-envelope.ts';
 import type { FastifyReply, FastifyRequest, HttpContext } from '../context.ts';

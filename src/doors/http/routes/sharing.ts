@@ -9,10 +9,10 @@ import { z } from 'zod';
 import type { AgreementView } from '../../../governance/desk-contract.ts';
 import type { AgreementTerms } from '../../../log/entries/entry.ts';
 import { FOREVER, formatInstant } from '../../../log/values/timestamp.ts';
-import { record } from '../../schemas/schema-check.ts';
+import { record } from '../../shared/schema-check.ts';
 import { reply, route, type Route } from '../route.ts';
 import { submitNamed } from '../invoke.ts';
-import { instant, toInstant } from '../../schemas/instants.ts';
+import { instant, toInstant } from '../../shared/instants.ts';
 import { idParams } from '../tenant-schemas.ts';
 
 const sharingReading = { access: 'token', action: 'inspect', bucket: 'read' } as const;

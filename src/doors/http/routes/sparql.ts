@@ -13,7 +13,7 @@ import { preferredType } from '../request-headers.ts';
 import { askParsed } from '../parsed-query.ts';
 import { route, type Route } from '../route.ts';
 import { nanoseconds } from '../schemas.ts';
-import { stated } from '../../schemas/request-terms.ts';
+import { stated } from '../request-terms.ts';
 
 const sparqlConfig = { access: 'token', action: 'query', bucket: 'read' } as const;
 const sparqlBytesMax = 1 << 18;

@@ -1,7 +1,7 @@
 /** GET /ingest/tasks/:id: what became of a body that was answered with 202. Source: specification, "Ingest". */
 import { z } from 'zod';
-import { listedMax } from '../../ingest/ingest-stream.ts';
-import type { IngestTask } from '../../ingest/ingest-tasks.ts';
+import { listedMax } from '../../shared/ingest-stream.ts';
+import type { IngestTask } from '../ingest-tasks.ts';
 import type { HttpContext } from '../context.ts';
 import { route, type Route } from '../route.ts';
 import { problemOf, toServiceError } from '../problem.ts';

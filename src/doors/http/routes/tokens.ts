@@ -8,7 +8,7 @@ import { draftRotation, draftToken } from '../../../governance/authentication/be
 import type { Caller } from '../../../governance/caller.ts';
 import type { Invocation, TokenView } from '../../../governance/gate-contract.ts';
 import { FOREVER, formatInstant } from '../../../log/values/timestamp.ts';
-import { record } from '../../schemas/schema-check.ts';
+import { record } from '../../shared/schema-check.ts';
 import type { HttpContext } from '../context.ts';
 import { invoke } from '../invoke.ts';
 import { reply, route, type Route } from '../route.ts';

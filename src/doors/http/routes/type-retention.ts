@@ -1,6 +1,6 @@
 /** /types/:name/retention: how long rows of a type are kept. */
 import { z } from 'zod';
-import { endRetention, findRetention, retentionInput, retentionView, setRetention } from '../../schemas/type-retention.ts';
+import { endRetention, findRetention, retentionInput, retentionView, setRetention } from '../type-retention.ts';
 import { route, type Route } from '../route.ts';
 
 const retentionParams = z.object({ name: z.string() });

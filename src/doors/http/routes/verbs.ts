@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
 import { callVerb, MissingPurpose } from '../../verbs/call-verb.ts';
 import { verbs } from '../../verbs/all.ts';
-import { snakeCase } from '../../schemas/member-spelling.ts';
+import { snakeCase } from '../../verbs/member-spelling.ts';
 import { inputSchema, purposeField, type Verb, type VerbRoute } from '../../verbs/verb.ts';
 import type { FastifyRequest } from '../context.ts';
 import { exactJson } from '../../shared/write-exact-json.ts';

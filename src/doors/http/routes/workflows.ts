@@ -1,6 +1,6 @@
 /** /workflows: steps that are run one after the other, whatever crashes, and their runs. Source: specification, "Other HTTP routes". */
 import { z } from 'zod';
-import { record } from '../../schemas/schema-check.ts';
+import { record } from '../../shared/schema-check.ts';
 import { plainJson, readSteps } from '../../workflows/definition.ts';
 import {
   describeRun,

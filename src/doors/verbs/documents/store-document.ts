@@ -5,10 +5,10 @@
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
 import type { Batch, DeleteRows } from '../../../projections/command.ts';
-import { record } from '../../schemas/schema-check.ts';
+import { record } from '../../shared/schema-check.ts';
 import { chunksMax } from '../../rich-text/rich-text.ts';
 import { embeddingColumn, vectorOf } from '../embedding.ts';
-import { float } from '../../schemas/exact-numbers.ts';
+import { float } from '../../shared/exact-numbers.ts';
 import { putting, textOf } from '../verb-rows.ts';
 import type { VerbCall } from '../verb-call.ts';
 import { nanosecondsOut } from '../verb.ts';

@@ -1,6 +1,6 @@
 /** consolidate, resolve and recognize: one memory in place of another. Source: specification, "States and transitions". */
 import { z } from 'zod';
-import { instant, toInstant } from '../../schemas/instants.ts';
+import { instant, toInstant } from '../../shared/instants.ts';
 import { ServiceError } from '../../../errors.ts';
 import type { DeleteRows, PutRows } from '../../../projections/command.ts';
 import { putting, type VerbRow, textOf } from '../verb-rows.ts';

@@ -9,8 +9,8 @@
  *   score = rel * rec * ret; ties by the later valid_from, then by id
  */
 import { z } from 'zod';
-import { float } from '../../schemas/exact-numbers.ts';
-import { instant } from '../../schemas/instants.ts';
+import { float } from '../../shared/exact-numbers.ts';
+import { instant } from '../../shared/instants.ts';
 import type { RecalledRow } from '../../../governance/gate-contract.ts';
 import { compareText } from '../../../log/values/value.ts';
 import { type VerbRow, textOf } from '../verb-rows.ts';

@@ -1,6 +1,6 @@
 /** recall, and the replay of a recorded one. Source: specification, "Agent memory (HTTP)" and "Recall quality parameters". */
 import { z } from 'zod';
-import { toInstant } from '../../schemas/instants.ts';
+import { toInstant } from '../../shared/instants.ts';
 import { ServiceError } from '../../../errors.ts';
 import type { PinnedGrant } from '../../../governance/gate-contract.ts';
 import { grantOf } from '../../../planner/exhibits/recipe.ts';

@@ -1,9 +1,9 @@
 /** remember and remember_batch. Source: specification, "Agent memory (HTTP)" and "Memory types". */
 import { z } from 'zod';
-import { instant, toInstant } from '../../schemas/instants.ts';
+import { instant, toInstant } from '../../shared/instants.ts';
 import { ServiceError } from '../../../errors.ts';
 import type { PutRows } from '../../../projections/command.ts';
-import { record } from '../../schemas/schema-check.ts';
+import { record } from '../../shared/schema-check.ts';
 import { readInput } from '../call-verb.ts';
 import { embeddingColumn, vectorOf } from '../embedding.ts';
 import { groupBy, putting } from '../verb-rows.ts';

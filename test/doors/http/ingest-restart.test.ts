@@ -1,8 +1,8 @@
 /** A request under an idempotency key that is cut off, and sent again to a store that was closed and opened since. */
 import { expect, test } from 'vitest';
 import { loadSettings } from '../../../src/config.ts';
-import { BodyDigest } from '../../../src/doors/ingest/body-digest.ts';
-import { Ingest, type IngestReply } from '../../../src/doors/ingest/ingest-stream.ts';
+import { BodyDigest } from '../../../src/doors/http/body-digest.ts';
+import { Ingest, type IngestReply } from '../../../src/doors/shared/ingest-stream.ts';
 import { tenantlessCaller } from '../../../src/governance/caller.ts';
 import { MemoryDisk } from '../../../src/log/disk/memory-disk.ts';
 import { readIngest } from '../../../src/planner/formats/ingest-reader.ts';

@@ -4,7 +4,7 @@ import { ServiceError } from '../../errors.ts';
 import type { Invocation } from '../../governance/gate-contract.ts';
 import type { JobDesk } from '../../governance/desks/job-desk.ts';
 import { type JobDefinition, type JobRecord, retentionKey, type TypeRetention } from '../../projections/jobs/job.ts';
-import { definitionOf } from './type-body.ts';
+import { definitionOf } from '../shared/type-body.ts';
 
 const retentionDaysMax = 36_500;
 const heldRowsListedMax = 1_000;

@@ -9,7 +9,7 @@ import type { Invocation } from '../../governance/gate-contract.ts';
 import type { Provenance, TypeDefinition } from '../../log/entries/entry.ts';
 import type { IngestBatch } from '../../planner/formats/ingest-batch.ts';
 import type { BatchReceipt, Outcome, PutRows, RowRejection, WriteCondition } from '../../projections/command.ts';
-import type { BodyDigest } from './body-digest.ts';
+import type { BodyDigest } from '../http/body-digest.ts';
 
 /** Batches that may wait for their acknowledgement while the next is being read: as many as the log keeps room for to seal. */
 const batchesInFlightMax = 4;

@@ -12,10 +12,10 @@ import {
   type SearchRanking,
   type SearchRequest,
 } from '../../planner/languages/search-request.ts';
-import { record } from './schema-check.ts';
-import { float, scalar } from './exact-numbers.ts';
-import { type StatedInstants, toInstant } from './instants.ts';
-import { eitherSpelling } from './member-spelling.ts';
+import { record } from '../shared/schema-check.ts';
+import { float, scalar } from '../shared/exact-numbers.ts';
+import { type StatedInstants, toInstant } from '../shared/instants.ts';
+import { eitherSpelling } from '../verbs/member-spelling.ts';
 import { stated } from './request-terms.ts';
 
 /** Source: specification, "Limits": batch subqueries, RRF constant. */

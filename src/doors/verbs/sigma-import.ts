@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { ServiceError } from '../../errors.ts';
 import type { Invocation } from '../../governance/gate-contract.ts';
 import type { PlannerDoor } from '../../planner/planner-contract.ts';
-import { record } from './schema-check.ts';
+import { record } from '../shared/schema-check.ts';
 import { splitDocuments } from '../../planner/continuous/sigma/parse-rules.ts';
 import { exactJson } from '../shared/write-exact-json.ts';
 

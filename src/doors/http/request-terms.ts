@@ -1,6 +1,6 @@
 /** Terms that a request states once for all of its queries: purpose, branch, and instants. */
 import { z } from 'zod';
-import { instant } from './instants.ts';
+import { instant } from '../shared/instants.ts';
 
 export const reasons = {
   purpose: z.string().optional().describe('why; recorded in the audit trail'),

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { BodyDigest } from '../../../src/doors/ingest/body-digest.ts';
+import { BodyDigest } from '../../../src/doors/http/body-digest.ts';
 
 const bytes = fc.uint8Array({ maxLength: 60 });
 

@@ -6,7 +6,7 @@ import { ServiceError } from '../../errors.ts';
 import { sees, type Caller } from '../../governance/caller.ts';
 import type { GateContract, Invocation } from '../../governance/gate-contract.ts';
 import type { JobLane, JobRunner, JobView, JobWork } from '../../governance/jobs/job-runner.ts';
-import type { Ingest, IngestReply } from './ingest-stream.ts';
+import type { Ingest, IngestReply } from '../shared/ingest-stream.ts';
 
 /** Shared by all doors. */
 const ingestJobLane: JobLane = { runningMax: 2 };
