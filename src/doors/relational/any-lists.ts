@@ -8,7 +8,7 @@ import { allAtOnce, type Steps } from '../../planner/expressions/resumable-steps
 import { typeNamed, wireOf } from '../../planner/system-catalogue/catalogue-types.ts';
 import { utf8 } from '../shared/utf8.ts';
 import type { BoundParameter } from './parameters.ts';
-import { Lexemes } from './lexer.ts';
+import { StatementTokens } from './statement-tokens.ts';
 
 export interface Spread {
   /** The parameter's number, from 1. */
@@ -46,27 +46,28 @@ const arrayElementOids: Readonly<Record<number, number>> = {
 
 export function* spreadsIn(anyStatement: string): Steps<readonly Spread[]> {
   if (!/\b(ANY|ALL|SOME)\s*\(\s*\$/i.test(anyStatement)) return [];
-  const lexemes = yield* Lexemes.read(anyStatement);
+  const statementTokens = yield* StatementTokens.read(anyStatement);
   const spreads: Spread[] = [];
-  while (lexemes.next.kind !== 'end') {
-    yield* lexemes.pause();
-    const { from } = lexemes.next;
-    const negated = lexemes.skip('<', '>') || lexemes.skip('!', '=');
-    if (!negated && !lexemes.skip('=')) {
-      lexemes.take();
+  while (statementTokens.next.kind !== 'end') {
+    yield* statementTokens.pause();
+    const { from } = statementTokens.next;
+    const negated = statementTokens.skip('!=');
+    if (!negated && !statementTokens.skip('=')) {
+      statementTokens.take();
       continue;
     }
-    if (!(negated ? lexemes.skip('ALL') : lexemes.skip('ANY') || lexemes.skip('SOME')) || !lexemes.skip('(', '$')) continue;
-    const parameter = Number(lexemes.take().text);
+    const isQuantified = negated ? statementTokens.skip('ALL') : statementTokens.skip('ANY') || statementTokens.skip('SOME');
+    if (!isQuantified || !statementTokens.skip('(') || statementTokens.next.kind !== 'parameter') continue;
+    const parameter = Number(statementTokens.take().text);
     let statedArrayOid = 0;
-    if (lexemes.skip(':', ':')) {
-      const listTypeName = typeNamed(lexemes.name('a type').toLowerCase());
+    if (statementTokens.skip('::')) {
+      const listTypeName = typeNamed(statementTokens.name('a type').toLowerCase());
       const { array: arrayOid } = listTypeName === null ? { array: 0 } : wireOf(listTypeName);
       statedArrayOid = arrayElementOids[arrayOid] === undefined ? 0 : arrayOid;
-      lexemes.expect('[', ']');
+      statementTokens.expect('[', ']');
     }
-    const { to } = lexemes.next;
-    lexemes.expect(')');
+    const to = statementTokens.next.from + ')'.length;
+    statementTokens.expect(')');
     spreads.push({ parameter, from, to, negated, stated: statedArrayOid });
   }
   return spreads;
@@ -75,26 +76,24 @@ export function* spreadsIn(anyStatement: string): Steps<readonly Spread[]> {
 /** Rewrites lists given as texts, `= ANY('{a,b}')`, to `ARRAY['a', 'b']`. */
 export function* withListsWritten(anyStatement: string): Steps<string> {
   if (!/\b(ANY|ALL|SOME)\s*\(\s*'\{/i.test(anyStatement)) return anyStatement;
-  const lexemes = yield* Lexemes.read(anyStatement);
+  const statementTokens = yield* StatementTokens.read(anyStatement);
   let listsWritten = '';
   let copiedOffset = 0;
-  while (lexemes.next.kind !== 'end') {
-    yield* lexemes.pause();
-    if (!(lexemes.skip('ANY', '(') || lexemes.skip('ALL', '(') || lexemes.skip('SOME', '('))) {
-      lexemes.take();
+  while (statementTokens.next.kind !== 'end') {
+    yield* statementTokens.pause();
+    if (!(statementTokens.skip('ANY', '(') || statementTokens.skip('ALL', '(') || statementTokens.skip('SOME', '('))) {
+      statementTokens.take();
       continue;
     }
-    const listToken = lexemes.next;
+    const listToken = statementTokens.next;
     if (listToken.kind !== 'text' || !/^\s*\{/.test(listToken.text)) continue;
-    lexemes.take();
-    let { to: listEnd } = listToken;
+    statementTokens.take();
     let listTypeName = '';
-    if (lexemes.skip(':', ':')) {
-      listTypeName = lexemes.name('a type').toLowerCase();
-      lexemes.expect('[');
-      listEnd = lexemes.next.to;
-      lexemes.expect(']');
+    if (statementTokens.skip('::')) {
+      listTypeName = statementTokens.name('a type').toLowerCase();
+      statementTokens.expect('[', ']');
     }
+    const { from: listEnd } = statementTokens.next;
     // Names of catalogue objects are looked up in the catalogue.
     if (listTypeName.startsWith('reg')) continue;
     const isNumberList = /^(int|float|numeric|double|real|bigint|smallint)/.test(listTypeName);

@@ -1,7 +1,7 @@
 /** Parses COPY: its source or target, its direction, and its format. */
 import { ServiceError } from '../../errors.ts';
 import type { Steps } from '../../planner/expressions/resumable-steps.ts';
-import { Lexemes } from './lexer.ts';
+import { StatementTokens } from './statement-tokens.ts';
 
 export interface CopyFormat {
   readonly format: 'text' | 'csv' | 'binary';
@@ -26,32 +26,33 @@ export interface Copy extends CopyFormat {
 type CopyOptions = { -readonly [name in keyof CopyFormat]?: CopyFormat[name] };
 
 export function* copyOf(copyText: string): Steps<Copy> {
-  const lexemes = yield* Lexemes.read(copyText);
-  lexemes.expect('COPY');
-  const isCopyQuery = lexemes.next.text === '(' && lexemes.next.kind === 'sign';
-  const query = isCopyQuery ? lexemes.textInParentheses() : null;
-  const table = isCopyQuery ? null : lexemes.tableName();
-  const columns = !isCopyQuery && lexemes.next.text === '(' ? lexemes.list(() => lexemes.name('a column')) : null;
-  const direction = lexemes.skip('TO') ? 'out' : 'in';
+  const statementTokens = yield* StatementTokens.read(copyText);
+  statementTokens.expect('COPY');
+  const isCopyQuery = statementTokens.next.text === '(' && statementTokens.next.kind === 'sign';
+  const query = isCopyQuery ? statementTokens.textInParentheses() : null;
+  const table = isCopyQuery ? null : statementTokens.tableName();
+  const columns =
+    !isCopyQuery && statementTokens.next.text === '(' ? statementTokens.list(() => statementTokens.name('a column')) : null;
+  const direction = statementTokens.skip('TO') ? 'out' : 'in';
   if (direction === 'in') {
-    lexemes.expect('FROM');
-    if (isCopyQuery) throw lexemes.refusal('a query is copied TO');
+    statementTokens.expect('FROM');
+    if (isCopyQuery) throw statementTokens.refusal('a query is copied TO');
   }
-  if (!lexemes.skip(direction === 'in' ? 'STDIN' : 'STDOUT'))
+  if (!statementTokens.skip(direction === 'in' ? 'STDIN' : 'STDOUT'))
     throw new ServiceError(
       'REL_NOT_IMPLEMENTED',
       'COPY of files and programs is not implemented: COPY FROM STDIN and TO STDOUT are',
     );
-  lexemes.skip('WITH');
+  statementTokens.skip('WITH');
   const copyOptions: CopyOptions = {};
-  if (lexemes.next.text === '(') lexemes.list(() => readCopyOption(lexemes, copyOptions));
-  else while (readOldCopyOption(lexemes, copyOptions));
-  if (direction === 'in' && lexemes.skip('WHERE'))
+  if (statementTokens.next.text === '(') statementTokens.list(() => readCopyOption(statementTokens, copyOptions));
+  else while (readOldCopyOption(statementTokens, copyOptions));
+  if (direction === 'in' && statementTokens.skip('WHERE'))
     throw new ServiceError(
       'REL_NOT_IMPLEMENTED',
       'WHERE of COPY is not implemented: copy all rows, or send those that are wanted',
     );
-  lexemes.expectEnd();
+  statementTokens.expectEnd();
   return { direction, table, query, columns, ...withCopyDefaults(copyOptions) };
 }
 
@@ -84,36 +85,36 @@ function withCopyDefaults(copyOptions: CopyOptions): CopyFormat {
 }
 
 /** `NAME value` within parentheses. */
-function readCopyOption(lexemes: Lexemes, copyOptions: CopyOptions): void {
-  const optionName = lexemes.name('an option').toUpperCase();
+function readCopyOption(statementTokens: StatementTokens, copyOptions: CopyOptions): void {
+  const optionName = statementTokens.name('an option').toUpperCase();
   switch (optionName) {
     case 'FORMAT': {
-      const format = lexemes.take().text.toLowerCase();
+      const format = statementTokens.take().text.toLowerCase();
       if (format !== 'text' && format !== 'csv' && format !== 'binary')
         throw new ServiceError('REL_INVALID', 'the formats of COPY are text, csv and binary');
       copyOptions.format = format;
       return;
     }
     case 'DELIMITER':
-      copyOptions.delimiter = lexemes.string('a character');
+      copyOptions.delimiter = statementTokens.string('a character');
       return;
     case 'NULL':
-      copyOptions.nullText = lexemes.string('a text');
+      copyOptions.nullText = statementTokens.string('a text');
       return;
     case 'QUOTE':
-      copyOptions.quote = lexemes.string('a character');
+      copyOptions.quote = statementTokens.string('a character');
       return;
     case 'ESCAPE':
-      copyOptions.escape = lexemes.string('a character');
+      copyOptions.escape = statementTokens.string('a character');
       return;
     case 'HEADER':
-      copyOptions.header = readCopySwitch(lexemes);
+      copyOptions.header = readCopySwitch(statementTokens);
       return;
     case 'FREEZE':
-      readCopySwitch(lexemes);
+      readCopySwitch(statementTokens);
       return;
     case 'ENCODING':
-      if (/^utf-?8$/i.test(lexemes.string('an encoding'))) return;
+      if (/^utf-?8$/i.test(statementTokens.string('an encoding'))) return;
       throw new ServiceError('REL_NOT_IMPLEMENTED', 'texts are UTF-8');
     default:
       throw new ServiceError('REL_NOT_IMPLEMENTED', `the option ${optionName} of COPY is not implemented`);
@@ -121,24 +122,25 @@ function readCopyOption(lexemes: Lexemes, copyOptions: CopyOptions): void {
 }
 
 /** The words of before Postgres 9; false where none is left. */
-function readOldCopyOption(lexemes: Lexemes, copyOptions: CopyOptions): boolean {
-  if (lexemes.skip('CSV')) copyOptions.format = 'csv';
-  else if (lexemes.skip('BINARY')) copyOptions.format = 'binary';
-  else if (lexemes.skip('HEADER')) copyOptions.header = true;
-  else if (lexemes.skip('DELIMITER') || lexemes.skip('DELIMITERS'))
-    copyOptions.delimiter = (lexemes.skip('AS'), lexemes.string('a character'));
-  else if (lexemes.skip('NULL')) copyOptions.nullText = (lexemes.skip('AS'), lexemes.string('a text'));
-  else if (lexemes.skip('QUOTE')) copyOptions.quote = (lexemes.skip('AS'), lexemes.string('a character'));
-  else if (lexemes.skip('ESCAPE')) copyOptions.escape = (lexemes.skip('AS'), lexemes.string('a character'));
+function readOldCopyOption(statementTokens: StatementTokens, copyOptions: CopyOptions): boolean {
+  if (statementTokens.skip('CSV')) copyOptions.format = 'csv';
+  else if (statementTokens.skip('BINARY')) copyOptions.format = 'binary';
+  else if (statementTokens.skip('HEADER')) copyOptions.header = true;
+  else if (statementTokens.skip('DELIMITER') || statementTokens.skip('DELIMITERS'))
+    copyOptions.delimiter = (statementTokens.skip('AS'), statementTokens.string('a character'));
+  else if (statementTokens.skip('NULL')) copyOptions.nullText = (statementTokens.skip('AS'), statementTokens.string('a text'));
+  else if (statementTokens.skip('QUOTE')) copyOptions.quote = (statementTokens.skip('AS'), statementTokens.string('a character'));
+  else if (statementTokens.skip('ESCAPE'))
+    copyOptions.escape = (statementTokens.skip('AS'), statementTokens.string('a character'));
   else return false;
   return true;
 }
 
-function readCopySwitch(lexemes: Lexemes): boolean {
-  const { kind: switchKind, text: switchText } = lexemes.next;
-  if (switchKind !== 'word' && switchKind !== 'text') return true;
-  lexemes.take();
+function readCopySwitch(statementTokens: StatementTokens): boolean {
+  const { kind: switchKind, text: switchText } = statementTokens.next;
+  if (switchKind !== 'word' && switchKind !== 'text' && switchKind !== 'number') return true;
+  statementTokens.take();
   if (/^(true|on|1)$/i.test(switchText)) return true;
   if (/^(false|off|0)$/i.test(switchText)) return false;
-  throw lexemes.refusal('expected on or off before this');
+  throw statementTokens.refusal('expected on or off before this');
 }

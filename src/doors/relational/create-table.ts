@@ -5,7 +5,7 @@ import { type ColumnType, systemColumns } from '../../log/values/value.ts';
 import type { OutputColumn } from '../../planner/planner-contract.ts';
 import type { RegisterType } from '../../projections/command.ts';
 import type { Steps } from '../../planner/expressions/resumable-steps.ts';
-import { Lexemes } from './lexer.ts';
+import { StatementTokens } from './statement-tokens.ts';
 
 export interface CreateTable {
   readonly ifNotExists: boolean;
@@ -38,24 +38,30 @@ const refusedSqlTypes: Readonly<Record<string, string>> = {
 };
 
 export function* createTableOf(createText: string): Steps<CreateTable> {
-  const lexemes = yield* Lexemes.read(createText);
-  lexemes.expect('CREATE');
-  if (lexemes.skip('TEMP') || lexemes.skip('TEMPORARY') || lexemes.skip('GLOBAL') || lexemes.skip('LOCAL'))
+  const statementTokens = yield* StatementTokens.read(createText);
+  statementTokens.expect('CREATE');
+  if (
+    statementTokens.skip('TEMP') ||
+    statementTokens.skip('TEMPORARY') ||
+    statementTokens.skip('GLOBAL') ||
+    statementTokens.skip('LOCAL')
+  )
     throw tableRefusal('temporary tables are not implemented: every type is permanent');
-  lexemes.skip('UNLOGGED');
-  lexemes.expect('TABLE');
-  const ifNotExists = lexemes.skip('IF', 'NOT', 'EXISTS');
-  const tableDefinition = new TableDefinition(lexemes, lexemes.tableName());
-  if (lexemes.skip('AS')) {
+  statementTokens.skip('UNLOGGED');
+  statementTokens.expect('TABLE');
+  const ifNotExists = statementTokens.skip('IF', 'NOT', 'EXISTS');
+  const tableDefinition = new TableDefinition(statementTokens, statementTokens.tableName());
+  if (statementTokens.skip('AS')) {
     // Spaces in place of what stands before it, so that its errors have their places in the statement.
-    const { from: queryStart } = lexemes.next;
+    const { from: queryStart } = statementTokens.next;
     const query = createText.slice(0, queryStart).replaceAll(/[^\n]/g, ' ') + createText.slice(queryStart);
     return { ifNotExists, command: tableDefinition.command(), query, notices: [] };
   }
-  lexemes.list(() => tableDefinition.item());
-  if (lexemes.skip('WITH')) lexemes.textInParentheses();
-  if (lexemes.skip('INHERITS') || lexemes.skip('PARTITION')) throw tableRefusal('tables neither inherit nor have partitions');
-  lexemes.expectEnd();
+  statementTokens.list(() => tableDefinition.item());
+  if (statementTokens.skip('WITH')) statementTokens.textInParentheses();
+  if (statementTokens.skip('INHERITS') || statementTokens.skip('PARTITION'))
+    throw tableRefusal('tables neither inherit nor have partitions');
+  statementTokens.expectEnd();
   return { ifNotExists, command: tableDefinition.command(), query: null, notices: [...tableDefinition.notices] };
 }
 
@@ -73,13 +79,13 @@ export function filledTable(registerType: RegisterType, queryColumns: readonly O
 
 class TableDefinition {
   readonly notices = new Set<string>();
-  readonly #tableTokens: Lexemes;
+  readonly #tableTokens: StatementTokens;
   readonly #tableName: string;
   readonly #tableProperties: Record<string, PropertyDefinition> = {};
   #tablePrimaryKey: string | null = null;
 
-  constructor(lexemes: Lexemes, tableName: string) {
-    this.#tableTokens = lexemes;
+  constructor(statementTokens: StatementTokens, tableName: string) {
+    this.#tableTokens = statementTokens;
     this.#tableName = tableName;
   }
 
@@ -97,59 +103,63 @@ class TableDefinition {
   }
 
   item(): void {
-    const lexemes = this.#tableTokens;
-    if (lexemes.skip('CONSTRAINT')) {
-      lexemes.name('the name of the constraint');
+    const statementTokens = this.#tableTokens;
+    if (statementTokens.skip('CONSTRAINT')) {
+      statementTokens.name('the name of the constraint');
       return this.#readConstraint();
     }
     if (
-      ['PRIMARY', 'UNIQUE', 'CHECK', 'FOREIGN', 'EXCLUDE', 'LIKE'].includes(lexemes.next.text.toUpperCase()) &&
-      lexemes.next.kind === 'word'
+      ['PRIMARY', 'UNIQUE', 'CHECK', 'FOREIGN', 'EXCLUDE', 'LIKE'].includes(statementTokens.next.text.toUpperCase()) &&
+      statementTokens.next.kind === 'word'
     )
       return this.#readConstraint();
     this.#readColumn();
   }
 
   #readConstraint(): void {
-    const lexemes = this.#tableTokens;
-    if (lexemes.skip('PRIMARY', 'KEY')) {
-      const constrainedColumns = lexemes.list(() => lexemes.name('a column'));
+    const statementTokens = this.#tableTokens;
+    if (statementTokens.skip('PRIMARY', 'KEY')) {
+      const constrainedColumns = statementTokens.list(() => statementTokens.name('a column'));
       if (constrainedColumns.length > 1) throw tableRefusal('a primary key is one column: join several into one');
       return this.#setPrimaryKey(constrainedColumns[0]!);
     }
-    if (lexemes.skip('FOREIGN', 'KEY')) {
-      const constrainedColumns = lexemes.list(() => lexemes.name('a column'));
-      lexemes.expect('REFERENCES');
+    if (statementTokens.skip('FOREIGN', 'KEY')) {
+      const constrainedColumns = statementTokens.list(() => statementTokens.name('a column'));
+      statementTokens.expect('REFERENCES');
       for (const foreignKeyColumn of constrainedColumns) this.#readReferences(foreignKeyColumn);
       return;
     }
-    throw tableRefusal(refusedConstraints[lexemes.next.text.toUpperCase()] ?? `${lexemes.next.text} is not implemented`);
+    throw tableRefusal(
+      refusedConstraints[statementTokens.next.text.toUpperCase()] ?? `${statementTokens.next.text} is not implemented`,
+    );
   }
 
   #readColumn(): void {
-    const lexemes = this.#tableTokens;
-    const columnName = lexemes.name('the name of a column');
+    const statementTokens = this.#tableTokens;
+    const columnName = statementTokens.name('the name of a column');
     if (Object.hasOwn(this.#tableProperties, columnName))
       throw new ServiceError('REL_INVALID', `column ${JSON.stringify(columnName)} is named twice`, { reason: 'named-twice' });
     const columnType = this.#readColumnType();
     this.#tableProperties[columnName] = { ...columnType, required: false, masked: false, indexed: false, subject: false };
     for (;;) {
-      if (lexemes.skip('NOT', 'NULL')) this.#setProperty(columnName, { required: true });
-      else if (lexemes.skip('NULL')) continue;
-      else if (lexemes.skip('CONSTRAINT')) lexemes.name('the name of the constraint');
-      else if (lexemes.skip('PRIMARY', 'KEY')) this.#setPrimaryKey(columnName);
-      else if (lexemes.skip('COLLATE')) this.#skipCollation();
-      else if (lexemes.skip('REFERENCES')) this.#readReferences(columnName);
-      else if (lexemes.next.kind === 'word')
-        throw tableRefusal(refusedConstraints[lexemes.next.text.toUpperCase()] ?? `${lexemes.next.text} is not implemented`);
+      if (statementTokens.skip('NOT', 'NULL')) this.#setProperty(columnName, { required: true });
+      else if (statementTokens.skip('NULL')) continue;
+      else if (statementTokens.skip('CONSTRAINT')) statementTokens.name('the name of the constraint');
+      else if (statementTokens.skip('PRIMARY', 'KEY')) this.#setPrimaryKey(columnName);
+      else if (statementTokens.skip('COLLATE')) this.#skipCollation();
+      else if (statementTokens.skip('REFERENCES')) this.#readReferences(columnName);
+      else if (statementTokens.next.kind === 'word')
+        throw tableRefusal(
+          refusedConstraints[statementTokens.next.text.toUpperCase()] ?? `${statementTokens.next.text} is not implemented`,
+        );
       else return;
     }
   }
 
   #readColumnType(): { readonly type: ColumnType; readonly dims: number } {
-    const lexemes = this.#tableTokens;
-    if (lexemes.skip('PG_CATALOG') || lexemes.skip('PUBLIC')) lexemes.expect('.');
-    const sqlTypeName = lexemes.name('a type').toUpperCase();
+    const statementTokens = this.#tableTokens;
+    if (statementTokens.skip('PG_CATALOG') || statementTokens.skip('PUBLIC')) statementTokens.expect('.');
+    const sqlTypeName = statementTokens.name('a type').toUpperCase();
     const type = sqlColumnTypes[sqlTypeName];
     if (type === undefined) {
       const refusedTypeDetail = refusedSqlTypes[sqlTypeName];
@@ -158,23 +168,24 @@ class TableDefinition {
         reason: 'no-such-type',
       });
     }
-    if (sqlTypeName === 'DOUBLE') lexemes.skip('PRECISION');
-    if (sqlTypeName === 'CHARACTER') lexemes.skip('VARYING');
-    const typeModifier = lexemes.next.text === '(' ? lexemes.textInParentheses() : null;
+    if (sqlTypeName === 'DOUBLE') statementTokens.skip('PRECISION');
+    if (sqlTypeName === 'CHARACTER') statementTokens.skip('VARYING');
+    const typeModifier = statementTokens.next.text === '(' ? statementTokens.textInParentheses() : null;
     if (
       type === 'timestamp' &&
-      (lexemes.skip('WITHOUT', 'TIME', 'ZONE') || sqlTypeName === 'TIMESTAMP') &&
-      !lexemes.skip('WITH', 'TIME', 'ZONE')
+      (statementTokens.skip('WITHOUT', 'TIME', 'ZONE') || sqlTypeName === 'TIMESTAMP') &&
+      !statementTokens.skip('WITH', 'TIME', 'ZONE')
     )
       this.notices.add('instants are UTC and come back with their offset');
-    if (lexemes.next.text === '[' || lexemes.skip('ARRAY')) throw tableRefusal('columns of arrays are not implemented: use json');
+    if (statementTokens.next.text === '[' || statementTokens.skip('ARRAY'))
+      throw tableRefusal('columns of arrays are not implemented: use json');
     if (typeModifier !== null && type === 'string') this.notices.add('lengths of texts are not checked');
     if (/^(INT|INT4|INTEGER|INT2|SMALLINT)$/.test(sqlTypeName))
       this.notices.add('integer columns hold 64 bits, and are shown as bigint');
     if (sqlTypeName === 'NUMERIC' || sqlTypeName === 'DECIMAL') this.notices.add('numeric columns hold doubles');
     if (type !== 'vector') return { type, dims: 0 };
     const dims = Number(typeModifier ?? 0);
-    if (!Number.isInteger(dims) || dims < 0) throw lexemes.refusal('expected a number of dimensions');
+    if (!Number.isInteger(dims) || dims < 0) throw statementTokens.refusal('expected a number of dimensions');
     return { type, dims };
   }
 
@@ -185,13 +196,13 @@ class TableDefinition {
   }
 
   #readReferences(referringColumn: string): void {
-    const lexemes = this.#tableTokens;
-    const references = lexemes.tableName();
-    if (lexemes.next.text === '(') lexemes.textInParentheses();
-    if (lexemes.skip('MATCH')) lexemes.take();
-    while (lexemes.skip('ON')) {
-      lexemes.take();
-      if (!lexemes.skip('NO', 'ACTION') && !lexemes.skip('RESTRICT'))
+    const statementTokens = this.#tableTokens;
+    const references = statementTokens.tableName();
+    if (statementTokens.next.text === '(') statementTokens.textInParentheses();
+    if (statementTokens.skip('MATCH')) statementTokens.take();
+    while (statementTokens.skip('ON')) {
+      statementTokens.take();
+      if (!statementTokens.skip('NO', 'ACTION') && !statementTokens.skip('RESTRICT'))
         throw tableRefusal('ON DELETE and ON UPDATE are not implemented: references are not enforced');
     }
     this.#setProperty(referringColumn, { references });

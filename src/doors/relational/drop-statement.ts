@@ -4,7 +4,7 @@ import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
 import { nearestView } from '../../planner/languages/view-source.ts';
 import { ProtocolRefusal } from './errors.ts';
 import type { Steps } from '../../planner/expressions/resumable-steps.ts';
-import { Lexemes } from './lexer.ts';
+import { StatementTokens } from './statement-tokens.ts';
 
 export interface Drop {
   readonly what: Droppable;
@@ -54,20 +54,20 @@ export interface ExistingObjects {
 }
 
 export function* dropOf(dropText: string): Steps<Drop> {
-  const lexemes = yield* Lexemes.read(dropText);
-  lexemes.expect('DROP');
-  const isMaterialized = lexemes.skip('MATERIALIZED');
-  const droppable = (Object.keys(droppableKinds) as Droppable[]).find((droppableKind) => lexemes.skip(droppableKind));
-  if (droppable === undefined || (isMaterialized && droppable !== 'VIEW')) throw droppableRefusal(lexemes);
-  if (droppable === 'INDEX') lexemes.skip('CONCURRENTLY');
-  const ifExists = lexemes.skip('IF', 'EXISTS');
-  const droppedNames = [droppedNameOf(lexemes, droppable)];
-  while (lexemes.skip(',')) {
-    yield* lexemes.pause();
-    droppedNames.push(droppedNameOf(lexemes, droppable));
+  const statementTokens = yield* StatementTokens.read(dropText);
+  statementTokens.expect('DROP');
+  const isMaterialized = statementTokens.skip('MATERIALIZED');
+  const droppable = (Object.keys(droppableKinds) as Droppable[]).find((droppableKind) => statementTokens.skip(droppableKind));
+  if (droppable === undefined || (isMaterialized && droppable !== 'VIEW')) throw droppableRefusal(statementTokens);
+  if (droppable === 'INDEX') statementTokens.skip('CONCURRENTLY');
+  const ifExists = statementTokens.skip('IF', 'EXISTS');
+  const droppedNames = [droppedNameOf(statementTokens, droppable)];
+  while (statementTokens.skip(',')) {
+    yield* statementTokens.pause();
+    droppedNames.push(droppedNameOf(statementTokens, droppable));
   }
-  if (!lexemes.skip('CASCADE')) lexemes.skip('RESTRICT');
-  lexemes.expectEnd();
+  if (!statementTokens.skip('CASCADE')) statementTokens.skip('RESTRICT');
+  statementTokens.expectEnd();
   const dropTag = isMaterialized ? 'DROP MATERIALIZED VIEW' : `DROP ${droppable === 'USER' ? 'ROLE' : droppable}`;
   return { what: droppable, isMaterialized, ifExists, names: droppedNames, tag: dropTag };
 }
@@ -78,11 +78,11 @@ const unimplementedDrops: ReadonlySet<string> = new Set(
   ),
 );
 
-function droppableRefusal(lexemes: Lexemes): ServiceError {
-  const dropWord = lexemes.next.text.toUpperCase();
-  if (lexemes.next.kind === 'word' && unimplementedDrops.has(dropWord))
+function droppableRefusal(statementTokens: StatementTokens): ServiceError {
+  const dropWord = statementTokens.next.text.toUpperCase();
+  if (statementTokens.next.kind === 'word' && unimplementedDrops.has(dropWord))
     return new ServiceError('REL_NOT_IMPLEMENTED', `DROP ${dropWord} is not implemented`);
-  return lexemes.refusal('expected what is dropped: TABLE, VIEW, INDEX …');
+  return statementTokens.refusal('expected what is dropped: TABLE, VIEW, INDEX …');
 }
 
 export function existingObjectsIn({ catalog, views }: Pick<GovernedSnapshot, 'catalog' | 'views'>): ExistingObjects {
@@ -96,13 +96,14 @@ export function existingObjectsIn({ catalog, views }: Pick<GovernedSnapshot, 'ca
   };
 }
 
-function droppedNameOf(lexemes: Lexemes, droppable: Droppable): DroppedName {
-  const firstName = lexemes.name('a name');
-  const secondName = lexemes.skip('.') ? lexemes.name('a name') : null;
-  if ((droppable === 'FUNCTION' || droppable === 'PROCEDURE') && lexemes.next.text === '(') lexemes.textInParentheses();
+function droppedNameOf(statementTokens: StatementTokens, droppable: Droppable): DroppedName {
+  const firstName = statementTokens.name('a name');
+  const secondName = statementTokens.skip('.') ? statementTokens.name('a name') : null;
+  if ((droppable === 'FUNCTION' || droppable === 'PROCEDURE') && statementTokens.next.text === '(')
+    statementTokens.textInParentheses();
   if (droppable === 'TRIGGER') {
-    lexemes.expect('ON');
-    lexemes.tableName();
+    statementTokens.expect('ON');
+    statementTokens.tableName();
   }
   return secondName === null ? { schema: null, name: firstName } : { schema: firstName, name: secondName };
 }

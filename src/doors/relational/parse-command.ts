@@ -9,7 +9,7 @@ import { type Drop, dropOf } from './drop-statement.ts';
 import type { Steps } from '../../planner/expressions/resumable-steps.ts';
 import { checkLength } from '../../planner/languages/sql-lexer.ts';
 import { ProtocolRefusal } from './errors.ts';
-import { Lexemes } from './lexer.ts';
+import { StatementTokens } from './statement-tokens.ts';
 
 export type SqlCommand =
   | { readonly kind: 'begin'; readonly tag: string; readonly readOnly: boolean | null }
@@ -274,19 +274,20 @@ function viewCommandTag([firstWord, ...viewWords]: readonly string[]): string | 
 /** Spaces in place of `public.`, the one schema there is: places of errors stay those of the text that was sent. */
 function* withoutPublicSchema(qualifiedSql: string): Steps<string> {
   if (!/\bpublic"?\s*\./i.test(qualifiedSql)) return qualifiedSql;
-  const lexemes = yield* Lexemes.read(qualifiedSql);
+  const statementTokens = yield* StatementTokens.read(qualifiedSql);
   let unqualifiedSql = '';
   let copiedOffset = 0;
   for (
-    let { from: schemaStart, text: tokenText, kind: tokenKind } = lexemes.next;
+    let { from: schemaStart, text: tokenText, kind: tokenKind } = statementTokens.next;
     tokenKind !== 'end';
-    { from: schemaStart, text: tokenText, kind: tokenKind } = lexemes.next
+    { from: schemaStart, text: tokenText, kind: tokenKind } = statementTokens.next
   ) {
-    yield* lexemes.pause();
-    lexemes.take();
-    const isSchema = tokenText === 'public' && (tokenKind === 'word' || tokenKind === 'name') && lexemes.next.text === '.';
+    yield* statementTokens.pause();
+    statementTokens.take();
+    const isSchema =
+      tokenText === 'public' && (tokenKind === 'word' || tokenKind === 'name') && statementTokens.next.text === '.';
     if (!isSchema) continue;
-    const { to: schemaEnd } = lexemes.take();
+    const schemaEnd = statementTokens.take().from + '.'.length;
     unqualifiedSql += qualifiedSql.slice(copiedOffset, schemaStart) + ' '.repeat(schemaEnd - schemaStart);
     copiedOffset = schemaEnd;
   }
@@ -328,56 +329,56 @@ const cursorNotFound = (cursorName: string): ServiceError =>
   );
 
 function* createSchemaCommand(bareText: string): Steps<SqlCommand> {
-  const lexemes = yield* Lexemes.read(bareText);
-  lexemes.expect('CREATE', 'SCHEMA');
-  const ifNotExists = lexemes.skip('IF', 'NOT', 'EXISTS');
-  const schemaName = lexemes.name('the name of a schema');
+  const statementTokens = yield* StatementTokens.read(bareText);
+  statementTokens.expect('CREATE', 'SCHEMA');
+  const ifNotExists = statementTokens.skip('IF', 'NOT', 'EXISTS');
+  const schemaName = statementTokens.name('the name of a schema');
   if (schemaName !== 'public') throw notImplemented('there is one schema, public');
   return { kind: 'create-schema', name: schemaName, ifNotExists };
 }
 
 /** TRUNCATE [TABLE] [ONLY] t, … [RESTART | CONTINUE IDENTITY] [CASCADE | RESTRICT]: there are no sequences, and no keys of other tables. */
 function* truncateCommand(bareText: string): Steps<SqlCommand> {
-  const lexemes = yield* Lexemes.read(bareText);
-  lexemes.expect('TRUNCATE');
-  lexemes.skip('TABLE');
+  const statementTokens = yield* StatementTokens.read(bareText);
+  statementTokens.expect('TRUNCATE');
+  statementTokens.skip('TABLE');
   const truncatedTables: string[] = [];
   do {
-    yield* lexemes.pause();
-    lexemes.skip('ONLY');
-    truncatedTables.push(lexemes.tableName());
-    lexemes.skip('*');
-  } while (lexemes.skip(','));
-  if (!lexemes.skip('RESTART', 'IDENTITY')) lexemes.skip('CONTINUE', 'IDENTITY');
-  if (!lexemes.skip('CASCADE')) lexemes.skip('RESTRICT');
-  lexemes.expectEnd();
+    yield* statementTokens.pause();
+    statementTokens.skip('ONLY');
+    truncatedTables.push(statementTokens.tableName());
+    statementTokens.skip('*');
+  } while (statementTokens.skip(','));
+  if (!statementTokens.skip('RESTART', 'IDENTITY')) statementTokens.skip('CONTINUE', 'IDENTITY');
+  if (!statementTokens.skip('CASCADE')) statementTokens.skip('RESTRICT');
+  statementTokens.expectEnd();
   return { kind: 'truncate', tables: [...new Set(truncatedTables)] };
 }
 
 function* createIndexCommand(bareText: string): Steps<SqlCommand> {
-  const lexemes = yield* Lexemes.read(bareText);
-  lexemes.expect('CREATE', 'INDEX');
-  lexemes.skip('CONCURRENTLY');
-  lexemes.skip('IF', 'NOT', 'EXISTS');
-  if (!lexemes.skip('ON')) {
-    lexemes.name('the name of an index');
-    lexemes.expect('ON');
+  const statementTokens = yield* StatementTokens.read(bareText);
+  statementTokens.expect('CREATE', 'INDEX');
+  statementTokens.skip('CONCURRENTLY');
+  statementTokens.skip('IF', 'NOT', 'EXISTS');
+  if (!statementTokens.skip('ON')) {
+    statementTokens.name('the name of an index');
+    statementTokens.expect('ON');
   }
-  lexemes.skip('ONLY');
-  const indexedTable = lexemes.tableName();
-  if (lexemes.skip('USING')) lexemes.name('a method');
+  statementTokens.skip('ONLY');
+  const indexedTable = statementTokens.tableName();
+  if (statementTokens.skip('USING')) statementTokens.name('a method');
   const indexedColumns: string[] = [];
-  lexemes.list(() => {
-    const { kind: indexTokenKind, text: indexTokenText } = lexemes.next;
+  statementTokens.list(() => {
+    const { kind: indexTokenKind, text: indexTokenText } = statementTokens.next;
     // An expression reads columns too, but says so in a grammar of its own.
-    if (indexTokenKind === 'sign') return void lexemes.textInParentheses();
-    lexemes.take();
-    if (lexemes.next.text === '(') lexemes.textInParentheses();
+    if (indexTokenKind === 'sign') return void statementTokens.textInParentheses();
+    statementTokens.take();
+    if (statementTokens.next.text === '(') statementTokens.textInParentheses();
     else indexedColumns.push(indexTokenText);
-    while (lexemes.next.text !== ',' && lexemes.next.text !== ')') {
-      if (lexemes.next.kind === 'end') throw lexemes.refusal('expected )');
-      if (lexemes.next.text === '(') lexemes.textInParentheses();
-      else lexemes.take();
+    while (statementTokens.next.text !== ',' && statementTokens.next.text !== ')') {
+      if (statementTokens.next.kind === 'end') throw statementTokens.refusal('expected )');
+      if (statementTokens.next.text === '(') statementTokens.textInParentheses();
+      else statementTokens.take();
     }
   });
   return { kind: 'create-index', table: indexedTable, columns: indexedColumns };

@@ -133,3 +133,21 @@ test('the exchange of RFC 7677', () => {
   expect(exchange.proven).toBe(true);
   expect(() => exchange.verify(withoutProof)).toThrow('malformed');
 });
+
+test('statements that the door parses by itself have the letters of queries, and take any word for a name', () => {
+  const copied = `COPY "order" (desc, "a ""b""", null) FROM STDIN WITH (FORMAT csv, DELIMITER E'\\x7c', NULL U&'\\0021', HEADER 1)`;
+  expect(command(copied)).toMatchObject({
+    copy: { table: 'order', columns: ['desc', 'a "b"', 'null'], delimiter: '|', nullText: '!', header: true },
+  });
+  expect(command('CREATE TABLE t (a text NOT NULL /* , */, "b c" integer NULL -- )\n, end boolean, v vector(3))')).toMatchObject({
+    command: { properties: { a: { required: true }, 'b c': { required: false }, end: { type: 'boolean' }, v: { dims: 3 } } },
+  });
+  expect(command('TRUNCATE public.a, "public"."B c", select')).toMatchObject({ tables: ['a', 'B c', 'select'] });
+  for (const [text, refusal] of [
+    ["COPY t FROM STDIN (DELIMITER 'a' 'b')", '1:34: expected ), found a string'],
+    ['DROP TABLE a,\n  b c', "2:5: expected the end of the statement, found 'c'"],
+    ['CREATE TABLE t (a text', '1:23: expected ), found the end of the statement'],
+    ["CREATE TABLE t (a text CHECK (b = 'c)", '1:35: unterminated string'],
+  ] as const)
+    expect(() => command(text)).toThrow(refusal);
+});

@@ -49,18 +49,32 @@ describe('a statement of a million characters is read in steps, of some hundred 
   const repeated = (before: string, part: string, behind: string): string =>
     before + part.repeat(Math.floor((most - before.length - behind.length) / part.length)) + behind;
   test.each([
+    ['values', repeated('SELECT * FROM public.a WHERE n IN (', '123456789,', '1)')],
+    ['rows', repeated("INSERT INTO public.a VALUES ('x')", ",('some letters of a row')", '')],
+    ['a written list', repeated("SELECT 1 WHERE a = ANY('{1}') AND n IN (", '123456789,', '1)')],
+    ['a bound list', repeated('SELECT 1 WHERE a = ANY($1) AND n IN (', '123456789,', '1)')],
+  ])('%s', (_, long) => {
+    let steps = 0;
+    for (const reading = commandOf(long); reading.next().done !== true; ) steps++;
+    expect(steps).toBeGreaterThan(40);
+  });
+
+  test.each([
     ['COPY', repeated('COPY T (', '"a",', 'b) FROM STDIN')],
     ['DROP', repeated('DROP TABLE ', 'a,', 'b')],
     ['TRUNCATE', repeated('TRUNCATE ', 'a,', 'b')],
     ['CREATE INDEX', repeated('CREATE INDEX i ON T (', 'a,', 'b)')],
     ['schemas', repeated('SELECT * FROM ', 'public.a,', 'b')],
-    ['a written list', repeated("SELECT a = ANY('{1}')", '+1', '')],
+    ['operators behind a written list', repeated("SELECT a = ANY('{1}')", '+1', '')],
     ['written lists', repeated('SELECT 1 WHERE ', "a = ANY('{1}') OR ", 'true')],
-    ['a bound list', repeated('SELECT a = ANY($1)', '+1', '')],
-  ])('%s', (_, long) => {
+    ['operators behind a bound list', repeated('SELECT a = ANY($1)', '+1', '')],
+  ])('of %s no more is read than a statement may name', (_, long) => {
     let steps = 0;
-    for (const reading = commandOf(long); reading.next().done !== true; ) steps++;
-    expect(steps).toBeGreaterThan(40);
+    expect(() => {
+      for (const reading = commandOf(long); reading.next().done !== true; ) steps++;
+    }).toThrow('the statement has more than 16384');
+    expect(steps).toBeGreaterThan(4);
+    expect(steps).toBeLessThan(40);
   });
 
   test('texts in quotes, as they are split', () => {
