@@ -8,7 +8,7 @@ import { formatArtefact } from '../src/log/backup/backup-artefact.ts';
 import { removeTree } from '../src/log/disk/file-copy.ts';
 import type { KeyContents } from '../src/log/keys/keys.ts';
 import { MemoryDisk } from '../src/log/disk/memory-disk.ts';
-import { verifyDirectory } from '../src/log/verify/verify.ts';
+import { verifyDirectory } from '../src/log/proofs/verify.ts';
 import { restoreStore } from '../src/upkeep/store-restores.ts';
 import type { Service } from '../src/service.ts';
 import { FaultyDisk } from './simulation/faulty-disk.ts';

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { openKeyring } from '../src/log/keys/keys.ts';
 import { MemoryDisk } from '../src/log/disk/memory-disk.ts';
-import { verifyDirectory } from '../src/log/verify/verify.ts';
+import { verifyDirectory } from '../src/log/proofs/verify.ts';
 import { answers, FrozenStore } from './frozen-store.ts';
 import { TestRandom } from './harness.ts';
 

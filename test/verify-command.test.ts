@@ -9,7 +9,7 @@ import { loadSettings } from '../src/config.ts';
 import { openKeyring } from '../src/log/keys/keys.ts';
 import { LocalLog } from '../src/log/log.ts';
 import { nodeDisk } from '../src/log/disk/node-disk.ts';
-import type { VerifyReport } from '../src/log/verify/verify.ts';
+import type { VerifyReport } from '../src/log/proofs/verify.ts';
 import { masterKeys } from '../src/master-keys.ts';
 import { contextOf, rowsBody } from './simulation/drafts.ts';
 import { Seeded } from './simulation/seeded.ts';

@@ -6,7 +6,7 @@ import { MissingBodies } from '../governance/erasure/missing-bodies.ts';
 import { Blobs } from '../log/blobs/blobs.ts';
 import { keyFilePath, type Keyring, openKeyring } from '../log/keys/keys.ts';
 import { OPEN_BESIDE_BYTES_MIN } from '../log/files/frame-opener.ts';
-import { verifyDirectory, type VerifyReport } from '../log/verify/verify.ts';
+import { verifyDirectory, type VerifyReport } from '../log/proofs/verify.ts';
 import { spareCores, threadWorker } from '../log/threads/workers.ts';
 import { localKeyFile, masterKeys } from '../master-keys.ts';
 import { exitCode } from './exit-codes.ts';

@@ -10,7 +10,7 @@ import type { Caller } from '../../src/governance/caller.ts';
 import type { HttpDoor } from '../../src/doors/http/server.ts';
 import { MemoryDisk } from '../../src/log/disk/memory-disk.ts';
 import { inlineWorker } from '../../src/log/threads/workers.ts';
-import { verifyDirectory } from '../../src/log/verify/verify.ts';
+import { verifyDirectory } from '../../src/log/proofs/verify.ts';
 import type { Segment } from '../../src/projections/rows/segments/segment.ts';
 import { Service } from '../../src/service.ts';
 import { analyst } from '../harness.ts';

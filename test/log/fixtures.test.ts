@@ -7,7 +7,7 @@ import { proveRow } from '../../src/log/proofs/row-proof.ts';
 import { MemoryDisk } from '../../src/log/disk/memory-disk.ts';
 import { Projections } from '../../src/projections/projections.ts';
 import { cellAt } from '../../src/log/values/vector-builder.ts';
-import { verifyDirectory } from '../../src/log/verify/verify.ts';
+import { verifyDirectory } from '../../src/log/proofs/verify.ts';
 import { verifierPath } from '../proofs/judges.ts';
 import { all, directory, keyringOf, openLog, plain, worldOn } from './world.ts';
 

@@ -5,7 +5,7 @@
 import { expect, test } from 'vitest';
 import type { RowsBody } from '../../src/log/entries/entry.ts';
 import { type KeyStore, openKeyring } from '../../src/log/keys/keys.ts';
-import { verifyDirectory } from '../../src/log/verify/verify.ts';
+import { verifyDirectory } from '../../src/log/proofs/verify.ts';
 import { crashImage, sameImage } from '../simulation/crash-image.ts';
 import { type DiskState, FaultyDisk, type Image } from '../simulation/faulty-disk.ts';
 import { Seeded } from '../simulation/seeded.ts';

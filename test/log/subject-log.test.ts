@@ -7,7 +7,7 @@ import type { Keyring } from '../../src/log/keys/keys.ts';
 import type { LocalLog, LocalLogOptions } from '../../src/log/log.ts';
 import { proveRow, type RowProof } from '../../src/log/proofs/row-proof.ts';
 import { hexOf, sha256 } from '../../src/log/bytes/sha256.ts';
-import { verifyDirectory } from '../../src/log/verify/verify.ts';
+import { verifyDirectory } from '../../src/log/proofs/verify.ts';
 import { inlineWorker, type StartWorker, threadWorker } from '../../src/log/threads/workers.ts';
 import { textOf } from '../simulation/drafts.ts';
 import { verifierPath } from '../proofs/judges.ts';

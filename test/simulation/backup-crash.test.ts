@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import type { RestoreReport } from '../../src/doors/http/system-contract.ts';
 import { ServiceError } from '../../src/errors.ts';
 import { unfinishedRestore } from '../../src/log/backup/backup-restore.ts';
-import { verifyDirectory } from '../../src/log/verify/verify.ts';
+import { verifyDirectory } from '../../src/log/proofs/verify.ts';
 import { restoreStore } from '../../src/upkeep/store-restores.ts';
 import type { ServiceDependencies } from '../../src/service.ts';
 import { TestRandom, TestStore } from '../harness.ts';

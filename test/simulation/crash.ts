@@ -15,7 +15,7 @@
 import { assert, AssertionError, ServiceError } from '../../src/errors.ts';
 import type { CommittedEntry } from '../../src/log/entries/entry.ts';
 import type { LogStore } from '../../src/log/log-store.ts';
-import { verifyDirectory } from '../../src/log/verify/verify.ts';
+import { verifyDirectory } from '../../src/log/proofs/verify.ts';
 import { crashImage, isSettled, sameImage, type Survivors } from './crash-image.ts';
 import { rowsBody, contextOf, textOf } from './drafts.ts';
 import { faultsOf, WithoutRoom } from './faults.ts';

@@ -6,7 +6,7 @@ import { type BlobName, listBlobs } from '../../log/blobs/blobs.ts';
 import type { Disk } from '../../log/disk/disk.ts';
 import { type CommittedEntry, splitParts, type WholeEntry } from '../../log/entries/entry.ts';
 import { cellAt } from '../../log/values/vector-builder.ts';
-import type { Finding } from '../../log/verify/verify-findings.ts';
+import type { Finding } from '../../log/proofs/verify-findings.ts';
 import { bodyNamed } from '../writing/large-bodies.ts';
 import { named } from './blob-sweep.ts';
 

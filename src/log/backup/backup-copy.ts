@@ -11,7 +11,7 @@ import type { Keyring } from '../keys/keys.ts';
 import { pacedDisk } from '../disk/paced-disk.ts';
 import { noSubjects } from '../entries/rows-codec.ts';
 import { sha256Hex } from '../bytes/sha256.ts';
-import { verifyDirectory, type VerifyKeys } from '../verify/verify.ts';
+import { verifyDirectory, type VerifyKeys } from '../proofs/verify.ts';
 
 export interface CopyRequest {
   /** The data directory. */

@@ -18,7 +18,7 @@ import { type CopyOptions, removeTree } from '../disk/file-copy.ts';
 import type { Keyring } from '../keys/keys.ts';
 import { parseFileName } from '../files/manifest.ts';
 import { PACED_BYTES, pacedDisk } from '../disk/paced-disk.ts';
-import { verifyDirectory, type VerifyReport } from '../verify/verify.ts';
+import { verifyDirectory, type VerifyReport } from '../proofs/verify.ts';
 
 export interface RestoreOptions {
   readonly disk: Disk;

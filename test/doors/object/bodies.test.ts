@@ -21,7 +21,7 @@ import type { Caller } from '../../../src/governance/caller.ts';
 import { MissingBodies } from '../../../src/governance/erasure/missing-bodies.ts';
 import { Blobs, listBlobs } from '../../../src/log/blobs/blobs.ts';
 import { MemoryDisk } from '../../../src/log/disk/memory-disk.ts';
-import { verifyDirectory } from '../../../src/log/verify/verify.ts';
+import { verifyDirectory } from '../../../src/log/proofs/verify.ts';
 import { StoreWorld } from '../http/store-world.ts';
 import {
   clientOf,

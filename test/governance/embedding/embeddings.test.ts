@@ -4,7 +4,7 @@ import { type CommittedEntry, type Embedded, isOpen } from '../../../src/log/ent
 import { isEmbedded } from '../../../src/log/entries/embedded-vectors.ts';
 import { RedactionChore } from '../../../src/governance/erasure/redaction-chore.ts';
 import { MemoryDisk } from '../../../src/log/disk/memory-disk.ts';
-import { verifyDirectory } from '../../../src/log/verify/verify.ts';
+import { verifyDirectory } from '../../../src/log/proofs/verify.ts';
 import type { Command } from '../../../src/projections/command.ts';
 import { analyst, rowsOf, TestClock, TestRandom, TestStore } from '../../harness.ts';
 import { FakeModel } from './model.ts';

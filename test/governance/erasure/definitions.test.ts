@@ -6,7 +6,7 @@ import { afterEach, expect, test } from 'vitest';
 import type { KeyContents, Keyring } from '../../../src/log/keys/keys.ts';
 import { isSealedText } from '../../../src/log/keys/sealed-text.ts';
 import { type EntryBody, isOpen } from '../../../src/log/entries/entry.ts';
-import { verifyDirectory } from '../../../src/log/verify/verify.ts';
+import { verifyDirectory } from '../../../src/log/proofs/verify.ts';
 import { AuditProjection } from '../../../src/projections/audit/projection.ts';
 import type { JobDefinition } from '../../../src/projections/jobs/job.ts';
 import { Projections } from '../../../src/projections/projections.ts';

@@ -1,7 +1,7 @@
 /** Entries of kinds that have no design yet: an erasure finds them, a backup carries them, and every check passes with them. */
 import { expect, test } from 'vitest';
 import { type CommittedEntry, isOpen, mainBranch, type OpenBody } from '../../../src/log/entries/entry.ts';
-import { verifyDirectory } from '../../../src/log/verify/verify.ts';
+import { verifyDirectory } from '../../../src/log/proofs/verify.ts';
 import { acme, ErasureWorld, verifyReceipt } from './erasure-world.ts';
 
 let world: ErasureWorld;

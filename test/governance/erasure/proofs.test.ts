@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { proofJson } from '../../../src/doors/http/proof-document.ts';
 import type { Invocation, ProofRequest } from '../../../src/governance/gate-contract.ts';
-import { verifyDirectory } from '../../../src/log/verify/verify.ts';
+import { verifyDirectory } from '../../../src/log/proofs/verify.ts';
 import { acme, ErasureWorld } from './erasure-world.ts';
 
 interface Verifier {

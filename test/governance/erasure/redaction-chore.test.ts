@@ -3,7 +3,7 @@ import { RedactionChore } from '../../../src/governance/erasure/redaction-chore.
 import { openPayload } from '../../../src/log/entries/entry-codec.ts';
 import { FILE_HEADER_BYTES, FrameScanner, frameEntries } from '../../../src/log/files/log-file.ts';
 import { MemoryDisk } from '../../../src/log/disk/memory-disk.ts';
-import { verifyDirectory } from '../../../src/log/verify/verify.ts';
+import { verifyDirectory } from '../../../src/log/proofs/verify.ts';
 import { analyst, TestRandom, TestStore } from '../../harness.ts';
 
 const reopen = (disk: MemoryDisk, seed = 1): Promise<TestStore> =>

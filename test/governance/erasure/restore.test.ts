@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import type { RestoreReport } from '../../../src/doors/http/system-contract.ts';
 import type { KeyContents } from '../../../src/log/keys/keys.ts';
-import { verifyDirectory } from '../../../src/log/verify/verify.ts';
+import { verifyDirectory } from '../../../src/log/proofs/verify.ts';
 import { restoreStore } from '../../../src/upkeep/store-restores.ts';
 import { TestRandom, TestStore } from '../../harness.ts';
 import { acme, ErasureWorld, globex, settings, verifyReceipt } from './erasure-world.ts';

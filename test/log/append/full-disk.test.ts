@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { noRoomIn } from '../../../src/log/disk/disk.ts';
 import { DiskError } from '../../../src/log/disk/memory-disk.ts';
-import { verifyDirectory } from '../../../src/log/verify/verify.ts';
+import { verifyDirectory } from '../../../src/log/proofs/verify.ts';
 import { Gate, RecordingDisk } from '../recording-disk.ts';
 import { subjectDraft } from '../subjects.ts';
 import { accessDraft, all, directory, openLog, rowsDraft, settle, worldOn } from '../world.ts';

@@ -6,7 +6,7 @@ import { FILE_HEADER_BYTES, FrameScanner, frameEntries } from '../../../src/log/
 import type { LocalLog } from '../../../src/log/log.ts';
 import { proveRow, type RowProof } from '../../../src/log/proofs/row-proof.ts';
 import { cellAt } from '../../../src/log/values/vector-builder.ts';
-import { verifyDirectory } from '../../../src/log/verify/verify.ts';
+import { verifyDirectory } from '../../../src/log/proofs/verify.ts';
 import { crashImage } from '../../simulation/crash-image.ts';
 import { FaultyDisk, type Image } from '../../simulation/faulty-disk.ts';
 import { Seeded } from '../../simulation/seeded.ts';

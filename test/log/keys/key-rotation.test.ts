@@ -4,7 +4,7 @@ import { DerivedFile, DerivedFileWriter } from '../../../src/log/blobs/derived-f
 import { type KeyStore, openKeyring } from '../../../src/log/keys/keys.ts';
 import type { Disk } from '../../../src/log/disk/disk.ts';
 import { MemoryDisk } from '../../../src/log/disk/memory-disk.ts';
-import { verifyDirectory } from '../../../src/log/verify/verify.ts';
+import { verifyDirectory } from '../../../src/log/proofs/verify.ts';
 import { crashImage, sameImage } from '../../simulation/crash-image.ts';
 import { type DiskState, FaultyDisk, type Image } from '../../simulation/faulty-disk.ts';
 import { Seeded } from '../../simulation/seeded.ts';

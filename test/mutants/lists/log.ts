@@ -16,7 +16,7 @@ const placement = 'src/log/append/position-assigner.ts';
 const rowHashes = ['test/log/entries/row-hashes.test.ts'];
 const rowHashesSource = 'src/log/entries/row-hashes.ts';
 const chain = 'src/log/files/hash-chain.ts';
-const verify = 'src/log/verify/verify.ts';
+const verify = 'src/log/proofs/verify.ts';
 
 const savedLog = 'src/log/files/saved-log.ts';
 const resume = ['test/log/resume.test.ts'];
@@ -262,7 +262,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'verify trusts the link',
-    file: 'src/log/verify/verify-walk.ts',
+    file: 'src/log/proofs/verify-walk.ts',
     find: 'if (expectedHash && !equalBytes(leafFields.previousHash, expectedHash))',
     replace: 'if (expectedHash && leafFields.previousHash.length !== 32)',
     killedBy: tamper,
@@ -283,14 +283,14 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'verify takes for granted what nobody vouched for',
-    file: 'src/log/verify/verify-bodies.ts',
+    file: 'src/log/proofs/verify-bodies.ts',
     find: 'boolean => vouches(openReply, firstEntry + i);',
     replace: 'boolean => openReply !== null && firstEntry + i >= 0;',
     killedBy: tamper,
   },
   {
     name: 'verify ignores signed heads',
-    file: 'src/log/verify/verify-heads.ts',
+    file: 'src/log/proofs/verify-heads.ts',
     find: '      else if (!equalBytes(root, tree.root())) this.#verifyFindings.add(location, null, `commits to another root over ${size} leaves`);\n',
     replace: '',
     killedBy: tamper,

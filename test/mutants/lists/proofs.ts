@@ -7,7 +7,7 @@ const signedHeads = 'src/log/append/signed-heads.ts';
 const agreement = ['test/proofs/agreement.test.ts'];
 const liar = ['test/proofs/lying-server.test.ts'];
 const http = ['test/doors/http/proof.test.ts'];
-const heads = ['test/log/proofs.test.ts'];
+const heads = ['test/log/proofs/proofs.test.ts'];
 
 export const mutants: readonly Mutant[] = [
   {

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import fc from 'fast-check';
 import type { DiskFile } from '../../../src/log/disk/disk.ts';
-import { FileWindow } from '../../../src/log/verify/verify-frames.ts';
+import { FileWindow } from '../../../src/log/proofs/verify-frames.ts';
 
 const length = 1000;
 const bytes = Uint8Array.from({ length }, (_, i) => (i * 7 + (i >> 8)) & 0xff);

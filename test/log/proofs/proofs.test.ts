@@ -1,15 +1,15 @@
 /** What a log offers to proofs: entries found by leaf and position, heads that are stored before they are handed out. */
 import { describe, expect, test } from 'vitest';
-import { ServiceError } from '../../src/errors.ts';
-import { openCheckpoint } from '../../src/log/tree/checkpoint-note.ts';
-import type { EntryDraft, RowsBody } from '../../src/log/entries/entry.ts';
-import type { DecodedRows, RowSecrets } from '../../src/log/entries/rows-codec.ts';
-import { leafHashOf } from '../../src/log/entries/entry-codec.ts';
-import type { LocalLog } from '../../src/log/log.ts';
-import { MemoryDisk } from '../../src/log/disk/memory-disk.ts';
-import { proveRow } from '../../src/log/proofs/row-proof.ts';
-import { verifierPath } from '../proofs/judges.ts';
-import { accessDraft, directory, openLog, origin, rowsDraft, worldOn } from './world.ts';
+import { ServiceError } from '../../../src/errors.ts';
+import { openCheckpoint } from '../../../src/log/tree/checkpoint-note.ts';
+import type { EntryDraft, RowsBody } from '../../../src/log/entries/entry.ts';
+import type { DecodedRows, RowSecrets } from '../../../src/log/entries/rows-codec.ts';
+import { leafHashOf } from '../../../src/log/entries/entry-codec.ts';
+import type { LocalLog } from '../../../src/log/log.ts';
+import { MemoryDisk } from '../../../src/log/disk/memory-disk.ts';
+import { proveRow } from '../../../src/log/proofs/row-proof.ts';
+import { verifierPath } from '../../proofs/judges.ts';
+import { accessDraft, directory, openLog, origin, rowsDraft, worldOn } from '../world.ts';
 
 const verifier = (await import(verifierPath)) as {
   rootFromPath(leaf: Buffer, index: number, size: number, path: Buffer[]): Uint8Array | null;

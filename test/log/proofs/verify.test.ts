@@ -6,7 +6,7 @@ import { type Keyring, openKeyring } from '../../../src/log/keys/keys.ts';
 import type { CommittedEntry } from '../../../src/log/entries/entry.ts';
 import { LocalLog } from '../../../src/log/log.ts';
 import { MemoryDisk } from '../../../src/log/disk/memory-disk.ts';
-import { verifyDirectory } from '../../../src/log/verify/verify.ts';
+import { verifyDirectory } from '../../../src/log/proofs/verify.ts';
 import { inlineWorker, threadWorker } from '../../../src/log/threads/workers.ts';
 import { draftsFor, textOf } from '../../simulation/drafts.ts';
 import { Seeded } from '../../simulation/seeded.ts';
