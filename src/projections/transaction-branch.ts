@@ -10,7 +10,7 @@ import { DraftedTypes } from './catalog/drafted-types.ts';
 import type { Command } from './command.ts';
 import { decide, type CurrentState } from './decide.ts';
 import { type Decision, decideContext, type WriteChecks } from './decision.ts';
-import type { TransactionRows } from './rows/tables/transaction-rows.ts';
+import type { TransactionRows } from './rows/scan/transaction-rows.ts';
 
 export class TransactionBranch {
   readonly #committedState: CurrentState;

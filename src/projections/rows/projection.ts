@@ -14,7 +14,7 @@ import type { Timeline } from '../../log/values/timeline.ts';
 import type { StartWorker } from '../../log/threads/workers.ts';
 import { TenantRows } from './tables/tenant-rows.ts';
 import { ClosingOrders } from './tables/closing-order.ts';
-import { TransactionRows } from './tables/transaction-rows.ts';
+import { TransactionRows } from './scan/transaction-rows.ts';
 import type { ColumnSpace } from './cells/column-extents.ts';
 import { forgetIndexes, type Renewed, type RenewOptions, type SegmentIndexes } from './indexes/segment-indexes.ts';
 import { BranchLayer, type ScopedNames } from './tables/branch-layer.ts';

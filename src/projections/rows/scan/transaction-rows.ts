@@ -3,9 +3,9 @@ import { type CommittedEntry, positionsOf, scopeOfName } from '../../../log/entr
 import type { ForkedTimeline } from '../../../log/values/forked-timeline.ts';
 import type { CatalogReader, RowReader } from '../../access-paths.ts';
 import { subjectProperty } from '../../catalog/subject-property.ts';
-import { SnapshotRows, type SharedRows } from '../scan/snapshot-rows.ts';
-import { TenantRows } from './tenant-rows.ts';
-import type { BranchLayer } from './branch-layer.ts';
+import { SnapshotRows, type SharedRows } from './snapshot-rows.ts';
+import { TenantRows } from '../tables/tenant-rows.ts';
+import type { BranchLayer } from '../tables/branch-layer.ts';
 
 interface TransactionRowsDependencies extends SharedRows {
   readonly layer: BranchLayer;
