@@ -2,7 +2,6 @@
 import { type AdvisoryLockCall, advisoryLockCallIn } from './advisory-lock-call.ts';
 import { ServiceError } from '../../errors.ts';
 import { type Spread, spreadsIn, withListsWritten } from './any-lists.ts';
-import { stripComments } from './strip-comments.ts';
 import { type Copy, copyOf } from './copy-statement.ts';
 import { type CreateTable, createTableOf } from './create-table.ts';
 import { type Drop, dropOf } from './drop-statement.ts';
@@ -50,6 +49,18 @@ const plainSelect = {
   tag: null,
   spreads: [],
 } as const;
+
+/** Strips leading comments and spaces, and the final semicolon. */
+function stripComments(commentedSql: string): string {
+  let strippedSql = commentedSql.trim();
+  for (;;) {
+    const commentClosing = strippedSql.startsWith('--') ? '\n' : strippedSql.startsWith('/*') ? '*/' : null;
+    if (commentClosing === null) break;
+    const commentEnd = strippedSql.indexOf(commentClosing);
+    strippedSql = commentEnd < 0 ? '' : strippedSql.slice(commentEnd + commentClosing.length).trimStart();
+  }
+  return strippedSql.endsWith(';') ? strippedSql.slice(0, -1).trimEnd() : strippedSql;
+}
 
 const statementsMax = 1_000;
 /** Quotes, comments and semicolons that are found in one step. */
