@@ -49,7 +49,7 @@ export class GraphOperator implements Operator {
 
   *#runGraph(): Generator<Batch, void> {
     const { execution, node } = this.#graphOpening;
-    const isGraphErased = execution.snapshot.erasing(this.#graphReader.of?.types ?? []);
+    const isGraphErased = execution.snapshot.erasing(this.#graphReader.graphSource?.types ?? []);
     const graph = yield* graphInTurns(this.#graphReader.graph(), () => this.#tickLongWork());
     const callArguments = this.#graphCallArguments();
     const warmStart = yield* graphInTurns(this.#warmStart(graph, callArguments), () => this.#tickLongWork());
@@ -63,7 +63,7 @@ export class GraphOperator implements Operator {
   *#warmStart(graph: Graph, callArguments: CallArguments): Steps<State | null> {
     const { consistency, counters, notices } = this.#graphOpening.execution;
     const { graphs } = this.#graphOpening.execution.services;
-    const { of: graphSource } = this.#graphReader;
+    const { graphSource } = this.#graphReader;
     if (consistency !== 'eventual' || graphSource === null || this.#graphAlgorithm.warm === undefined) return null;
     const warmGraph = graphs.warm(graphSource, this.#warmNameOf(callArguments));
     const warmStart = warmGraph && (yield* startingState(this.#graphAlgorithm, warmGraph, graph));
@@ -76,7 +76,7 @@ export class GraphOperator implements Operator {
   }
 
   #keepWarmState(graph: Graph, callArguments: CallArguments, { state }: GraphRows, isGraphErased: () => boolean): void {
-    const { of: graphSource } = this.#graphReader;
+    const { graphSource } = this.#graphReader;
     if (graphSource === null || this.#graphAlgorithm.warm === undefined || state === undefined) return;
     this.#graphOpening.execution.services.graphs.keepWarm(
       graphSource,

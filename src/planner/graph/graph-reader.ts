@@ -37,12 +37,12 @@ export class GraphReader {
   /** That of an earlier question where nothing has changed; read anew where WHERE leaves edges out. */
   graph(): Steps<Graph> {
     const { execution } = this.#graphOpening;
-    const { of: graphSource } = this;
+    const { graphSource } = this;
     return graphSource === null ? this.#readGraph() : execution.services.graphs.find(graphSource, () => this.#readGraph());
   }
 
   /** The identity under which the graph may be shared; null where it serves this statement alone. */
-  get of(): GraphSource | null {
+  get graphSource(): GraphSource | null {
     const { node, execution } = this.#graphOpening;
     const { types: graphTypes, weight, isWhole } = node.graph!;
     if (!isWhole || execution.pinned !== null) return null;

@@ -269,7 +269,7 @@ class Lexer {
     this.#afterOperand = word.key === 'END' || word.key === 'NULL';
   }
 
-  /** Whatever begins with another sign: a quoted text or name, a comment, a number with a sign, a marker, a symbol. */
+  /** A token that begins with another sign: a quoted text or name, a comment, a number with a sign, a marker, a symbol. */
   #readSign(start: number, code: number): void {
     if (code === quote) {
       this.#pushLiteral('s', this.#stringUpTo(quote, "'", 'string') + this.#continueString(), start);
