@@ -4,7 +4,7 @@
  */
 export type NameTest = Pick<SubjectNames, 'areIn'>;
 
-/** Spellings that begin alike: names of one form are of few lengths, so that a place in a text is looked at once a length. */
+/** Spellings that begin alike. Names of one form have few lengths, and each length takes one look at an offset of a text. */
 interface SpellingsOfStart {
   readonly lengths: Set<number>;
   readonly spellings: Set<string>;

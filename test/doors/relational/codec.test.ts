@@ -134,7 +134,7 @@ test('the exchange of RFC 7677', () => {
   expect(() => exchange.verify(withoutProof)).toThrow('malformed');
 });
 
-test('statements that the door parses by itself have the letters of queries, and take any word for a name', () => {
+test('quotes, escapes and comments of statements that the door parses itself are those of queries, and any word is a name', () => {
   const copied = `COPY "order" (desc, "a ""b""", null) FROM STDIN WITH (FORMAT csv, DELIMITER E'\\x7c', NULL U&'\\0021', HEADER 1)`;
   expect(command(copied)).toMatchObject({
     copy: { table: 'order', columns: ['desc', 'a "b"', 'null'], delimiter: '|', nullText: '!', header: true },
